@@ -261,7 +261,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "{_LABELS:",
     ),
     Fault(
-        "read/partition_columns.py",
+        "read/added_columns.py",
         "partition columns are added in the order of their names, not of the schema",
         "for index, name in sorted((schema.get_field_index(name), name) for name in added):",
         "for index, name in ((schema.get_field_index(name), name) for name in added):",

@@ -22,7 +22,7 @@ _HOMES = {
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
     "CallSource": "opening",  # The source that a call is given
-    "PartitionColumns": "partition_columns",  # The columns whose values are in directory names
+    "AddedColumns": "added_columns",  # The columns whose values are in directory names, or are paths
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "Reader": "reader",  # Record batches of one schema from TFRecord files
     "Damage": "record_map",  # A damaged region of a file

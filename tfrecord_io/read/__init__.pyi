@@ -1,5 +1,6 @@
 # Written by docs/reference/stub.py.
 
+from tfrecord_io.read.added_columns import AddedColumns as AddedColumns
 from tfrecord_io.read.build_column_index import FileIndex as FileIndex
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
@@ -16,7 +17,6 @@ from tfrecord_io.read.file_indexes import write_indexes as write_indexes
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
 from tfrecord_io.read.opening import CallSource as CallSource
-from tfrecord_io.read.partition_columns import PartitionColumns as PartitionColumns
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_map import Damage as Damage
@@ -32,6 +32,7 @@ from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.type_suggestions import TypeSample as TypeSample
 
 __all__ = [
+    "AddedColumns",
     "BlockWalker",
     "CallSource",
     "ColumnIndexes",
@@ -41,7 +42,6 @@ __all__ = [
     "IndexWriter",
     "LazyScan",
     "NumberedRows",
-    "PartitionColumns",
     "PieceStream",
     "ReadReport",
     "Reader",

@@ -134,12 +134,7 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
 
     conjuncts = () if row_filter is None else row_filter.condition.conjuncts
     parts = [RowFilter(part, part.columns) for part in conjuncts]
-    path_column, partitions = scan.options.include_file_paths, scan.partitions
-    fields = [field for field in partitions.fields if scan.compiled.schema.get_field_index(field.name) >= 0]
-    constant = pa.schema([*fields, *([] if path_column is None else [pa.field(path_column, pa.string())])])
-    of_features = partitions._replace(fields=tuple(fields))
-
-    constants = partial(of_features.row_of, schema=constant, path_column=path_column)
+    constants = partial(scan.added.row_of, schema=scan.compiled.schema)
     fields_of_filter = indexed_fields(scan, () if row_filter is None else row_filter.columns)
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 

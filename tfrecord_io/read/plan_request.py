@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureColumns, RecordType
 from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Overrides, Projection, Schema
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Sources
 
@@ -52,7 +52,7 @@ class PlanRequest:
         With the ``schema_overrides=`` of features only: those of partition columns are applied.
     requested, selection : Selection
         What is delivered, but for the column of file paths; and what is decoded for that, without the filter.
-    partitions : PartitionColumns
+    partitions : AddedColumns
     whole, with_index : bool
         See `Scan`.
     with_evidence : bool
@@ -182,11 +182,11 @@ class PlanRequest:
         return Overrides(overrides).apply(schema, of_records=True)
 
 
-def _apply_overrides_to_partitions(sources: Sources, options: ScanOptions) -> tuple[PartitionColumns, ScanOptions]:
+def _apply_overrides_to_partitions(sources: Sources, options: ScanOptions) -> tuple[AddedColumns, ScanOptions]:
     """The partition columns, with the types of ``schema_overrides=``, and the options with the other overrides."""
     if not sources.have_partitions:
-        return PartitionColumns(), options
-    partitions, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
+        return AddedColumns(), options
+    partitions, overrides = AddedColumns.from_folders(sources).override_types(options.schema_overrides, sources)
     return partitions, options.changed(schema_overrides=overrides or None)
 
 

@@ -175,8 +175,7 @@ class RandomAccess(Closing, Shared):
                 raise error_of(part)
             if not self._is_of_features:
                 sources = [self._files.sources[file] for file in files[begin:end].tolist()]
-                path_column = self._scan.options.include_file_paths
-                part = self._scan.partitions.add_to(part, sources, self.schema, path_column)
+                part = self._scan.added.add_to(part, sources, self.schema)
             yield slice(begin, end), part
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
@@ -282,10 +281,7 @@ class RandomAccess(Closing, Shared):
         """A row with the columns whose values are those of its file."""
         constants = self._constants.get(file)
         if constants is None:
-            names = {*self._scan.compiled.builder.schema.names}
-            fields = pa.schema([field for field in self.schema if field.name not in names])
-            path_column = self._scan.options.include_file_paths
-            batch = self._scan.partitions.row_of(self._files.sources[file], fields, path_column)
+            batch = self._scan.added.row_of(self._files.sources[file], self.schema)
             constants = self._constants[file] = _cells(batch)
         return {name: row[name] if name in row else constants[name] for name in self.schema.names}
 

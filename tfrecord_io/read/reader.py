@@ -301,11 +301,9 @@ class Reader(BatchStream):
             parts = _drop_rows(chunk, parts, dropped, left_out)
             self._to_drop -= dropped
         self.report.records += intact - dropped
-        path_column = scan.options.include_file_paths
-        if scan.partitions.fields or path_column is not None:
-            add, schema = scan.partitions.add_to, scan.compiled.schema
+        if len(schema := scan.compiled.schema) > len(self._builder.schema):
             parts = [
-                (first, add(batch, self._sources_of(chunk, first, len(batch)), schema, path_column))
+                (first, scan.added.add_to(batch, self._sources_of(chunk, first, len(batch)), schema))
                 for first, batch in parts
             ]
         return parts, error, intact

@@ -22,6 +22,7 @@ from tfrecord_io.base import MessageType, ScanOptions, Selection, cached_propert
 from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
@@ -31,7 +32,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
     schemas_are_stated,
 )
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchemas, has_declared_schema
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, find_sidecar_schema, warn_of_feature_lists, warn_of_schema
@@ -141,7 +141,7 @@ def _add_filter_types(
     assert selection.filters is not None
     if MessageType.takes_payloads(options.record_type):
         return options, selection
-    declared, partitions = Schema.parse(options.schema), PartitionColumns.from_folders(sources).names
+    declared, partitions = Schema.parse(options.schema), AddedColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in selection.filters.columns if name not in known_names]
     if not missing or any(NamePattern(name).is_glob for name in missing) or not Sources.of(sources).can_be_read_again:

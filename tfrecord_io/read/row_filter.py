@@ -23,8 +23,8 @@ from tfrecord_io.columns import (
     type_literals,
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class RowFilter:
         last = int(kept[-1]) + 1 if len(kept) else 0
         return selectable(batch.slice(0, last)).filter(mask.slice(0, last)), kept
 
-    def possible(self, sources: Sources, partitions: PartitionColumns) -> Sources:
+    def possible(self, sources: Sources, partitions: AddedColumns) -> Sources:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns) or not sources:
             return sources
@@ -228,7 +228,7 @@ class RowFilter:
         """
         if not sources:
             return set()
-        columns = PartitionColumns.from_folders(sources)
+        columns = AddedColumns.from_folders(sources)
         condition = cls.for_schema(filters, pa.schema(columns.fields))
         return set(condition.possible(Sources.of(sources), columns).paths)
 

@@ -26,6 +26,7 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
 from tfrecord_io.columns import BatchBuilder, Column, EmbeddedSchema, Overrides, Projection, Schema, plan_columns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -33,7 +34,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schemas_are_stated,
     unite_embedded,
 )
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.store import Source, Sources
@@ -104,14 +104,7 @@ class _Compiled:
         self._settings: DecodeSettings | None = None
         if not resolved.is_inferred or options.schema_overrides is not None:
             self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
-        self.schema = self.builder.schema
-        if scan.partitions.fields:
-            self.schema = scan.partitions.extend_schema(self.schema, Projection(entries))
-        if (path_column := options.include_file_paths) is not None:
-            if path_column in self.schema.names:
-                reason = "include_file_paths= names a column that exists"
-                raise SchemaError(reason, feature=path_column, hint="pass another name")
-            self.schema = self.schema.append(pa.field(path_column, pa.string()))
+        self.schema = scan.added.extend_schema(self.builder.schema, Projection(entries))
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
@@ -140,7 +133,7 @@ class Scan:
     options: ScanOptions
     selection: Selection  # its `columns` can be selected and filtered by; its filters are `row_filter`
     resolved: ResolvedSchema
-    partitions: PartitionColumns
+    partitions: AddedColumns
     # If the schema is that of a sidecar file, which also states the number of records.
     sidecar: SidecarSchema | None = None
     selected: tuple[str, ...] | None = None  # the columns that are delivered, in order; by default all
@@ -226,6 +219,11 @@ class Scan:
     def is_indivisible(self) -> bool:
         """True if pieces of the files would have other rows: by `offset`, `limit` or ``on_error="stop"``."""
         return self.selection.is_range or self.options.damage.ends_quietly
+
+    @property
+    def added(self) -> AddedColumns:
+        """The columns that are not made of features, the one of paths among them."""
+        return self.partitions._replace(path=self.options.include_file_paths)
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -622,8 +620,8 @@ class Scan:
         if self.narrow is None:
             return None
         options, _ = self.narrow
-        declared, path = Schema.parse(options.schema).to_arrow(), options.include_file_paths
-        return (*self.partitions.extend_schema(declared, Projection(None)).names, *([] if path is None else [path]))
+        added = self.partitions._replace(path=options.include_file_paths)
+        return tuple(added.extend_schema(Schema.parse(options.schema).to_arrow(), Projection(None)).names)
 
     def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""

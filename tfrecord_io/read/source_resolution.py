@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
 from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import Column, EmbeddedSchema, Schema
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.call_options import add_path_column
 from tfrecord_io.read.dataset_splits import find_sources
 from tfrecord_io.read.index_search import use_index
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -87,7 +87,7 @@ class Files(Generic[AnyFrameOptions]):
         record_type = RecordType.SEQUENCE_EXAMPLE if has_steps else RecordType.DETECT
         resolved = ResolvedSchema(schema, "embedded", record_type, embedded)
         options = self.options.changed(schema=schema)
-        scan = Scan(self.sources, options, Selection.ALL, resolved, partitions=PartitionColumns())
+        scan = Scan(self.sources, options, Selection.ALL, resolved, partitions=AddedColumns())
         with open_as_it_is(scan) as reader:
             for _ in reader:
                 pass

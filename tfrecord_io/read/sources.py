@@ -25,10 +25,10 @@ from tfrecord_io.base import Options, ReadOptions, ScanOptions, Selection, Stora
 from tfrecord_io.bytes import Array, FrameHeader, get_engine
 from tfrecord_io.columns import EmbeddedSchema, Projection
 from tfrecord_io.errors import TFRecordError
+from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.call_options import PACE, PLACES, add_path_column, differing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.recovery import Recovery
-from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import open_as_it_is
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Location, Origin, Source, SourcePrefetcher
@@ -85,7 +85,7 @@ def add_folder_types(source: Any, options: AnyOptions) -> AnyOptions:
     pieces = [part for part in parts if isinstance(part, Scan) and part.origin is None]
     if not pieces or not hasattr(options, "schema_overrides"):
         return options
-    inferred = {*PartitionColumns.from_folders([source for part in pieces for source in part.sources]).fields}
+    inferred = {*AddedColumns.from_folders([source for part in pieces for source in part.sources]).fields}
     by_piece = [{field.with_metadata(None) for field in part.partitions.fields} for part in pieces]
     types = {
         field.name: field.type

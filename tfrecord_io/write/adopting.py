@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.base import ProgressMeter, ScanOptions, check_keywords, ordered, printable, secret_url
 from tfrecord_io.bytes import CODECS, crc32c
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.read import CallSource, Files, PartitionColumns, options_from_call
+from tfrecord_io.read import AddedColumns, CallSource, Files, options_from_call
 from tfrecord_io.store import (
     ColumnFolder,
     FileName,
@@ -111,7 +111,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     columns = _partition_columns(names)
     stem = _stem(names)
     counts, checksums = _count_and_sum(sources, options)
-    types = pa.schema(PartitionColumns.from_folders(sources).fields)
+    types = pa.schema(AddedColumns.from_folders(sources).fields)
     schema, shown = Files(sources, options).schema_for_manifest(counts)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(

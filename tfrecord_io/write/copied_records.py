@@ -26,7 +26,7 @@ from tfrecord_io.columns import (
     Schema,
 )
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
-from tfrecord_io.read import BlockWalker, CallSource, Files, PartitionColumns
+from tfrecord_io.read import AddedColumns, BlockWalker, CallSource, Files
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, Sources
 from tfrecord_io.typing import InputPath
 from tfrecord_io.write.writer import write
@@ -180,7 +180,7 @@ class CopiedSchema:
     columns: tuple[str, ...]  # of the schema to embed
     united: EmbeddedSchema | None  # all embedded schemas merged
     declared: Schema | None  # the caller's schema, or types of columns
-    folders: PartitionColumns  # the columns of folders that become features
+    folders: AddedColumns  # the columns of folders that become features
 
     @classmethod
     def decide(
@@ -197,7 +197,7 @@ class CopiedSchema:
         SchemaError, DecodeError
             The declared schema does not describe the records.
         """
-        folders = PartitionColumns.from_folders(sources if options.partitions == "features" else ())
+        folders = AddedColumns.from_folders(sources if options.partitions == "features" else ())
         folders, overrides = folders.override_types(options.schema_overrides, sources)
         is_declared = options.schema is not None
         united = None if is_declared else _unite_schemas(stored, overrides)
@@ -281,8 +281,8 @@ def _check_described(embedded: EmbeddedSchema, sources: Sequence[Source], readin
 
 def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str, Any] | None) -> None:
     """Warn of partition columns whose type in the copy differs from the manifest's, or from that of all folders."""
-    folder_columns, _ = PartitionColumns.from_folders(sources).override_types(types_of_dataset, sources)
-    inferred = PartitionColumns.from_folders(sources, stated=False)
+    folder_columns, _ = AddedColumns.from_folders(sources).override_types(types_of_dataset, sources)
+    inferred = AddedColumns.from_folders(sources, stated=False)
     types = {field.name: field.type for field in inferred.fields}
     for field in folder_columns.fields:
         if (other_type := types.get(field.name, field.type)) != field.type:
@@ -292,7 +292,7 @@ def _warn_of_lost_types(sources: Sequence[Source], types_of_dataset: Mapping[str
             warn(text, SchemaWarning)
 
 
-def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequence[Source]) -> None:
+def _refuse(folders: AddedColumns, features: Sequence[str], sources: Sequence[Source]) -> None:
     """Raise SchemaError if a feature has the name of a partition column."""
     try:
         folders.refuse_features(features, sources)
@@ -304,7 +304,7 @@ def _refuse(folders: PartitionColumns, features: Sequence[str], sources: Sequenc
 class FolderFeatures:
     """Adds the values in the names of folders to the records: in ``day=1/`` the feature ``day`` with the value 1."""
 
-    def __init__(self, columns: PartitionColumns, sources: Sequence[Source]) -> None:
+    def __init__(self, columns: AddedColumns, sources: Sequence[Source]) -> None:
         self._columns, self._sources = columns, sources
         self._plan = Plan(
             select=frozenset(columns.names).__contains__,
@@ -321,7 +321,7 @@ class FolderFeatures:
     def _encode_values(self, sources: Sequence[Source]) -> Iterator[bytes]:
         """Encode the values of the folders of each file, as entries of a serialized map of features."""
         rows = pa.RecordBatch.from_arrays([pa.nulls(len(sources))], [""]).select([])
-        values = self._columns.add_to(rows, sources, pa.schema(self._columns.fields), None)
+        values = self._columns.add_to(rows, sources, pa.schema(self._columns.fields))
         file, engine = io.BytesIO(), get_engine()
         write(values, file, WriteOptions(embed_schema=False, float64="error", threads=1))
         data = np.frombuffer(file.getvalue(), np.uint8)

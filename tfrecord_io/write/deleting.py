@@ -34,11 +34,11 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.read import (
+    AddedColumns,
     BlockWalker,
     CallSource,
     ColumnIndexes,
     Files,
-    PartitionColumns,
     Scan,
     ScanRows,
     options_from_call,
@@ -249,7 +249,7 @@ class _Deletion:
     def find(self, filters: Any) -> None:
         """Find the rows that fulfil the condition, in each file."""
         condition = condition_of(filters)
-        in_folders = PartitionColumns.from_folders(self._sources).names
+        in_folders = AddedColumns.from_folders(self._sources).names
         is_of_folders = self._dataset is not None and set(condition.columns) <= set(in_folders)
         options = self._options if is_of_folders else replace(self._options, sample="all")  # types of all rows
         planned = Files(self._sources, options, Selection((), condition)).plan_scan(only_sample=True)

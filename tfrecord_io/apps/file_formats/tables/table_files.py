@@ -19,7 +19,7 @@ from tfrecord_io.bytes import CODECS, Stream
 from tfrecord_io.columns import Column, Projection, Schema, selectable
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.kit import Format, ReadOptions, RowFault, empty_batch, open_output, printable
-from tfrecord_io.read import CallSource, PartitionColumns, RowFilter, options_from_call
+from tfrecord_io.read import AddedColumns, CallSource, RowFilter, options_from_call
 from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source
 from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
 from tfrecord_io.write import FrameSink
@@ -78,7 +78,7 @@ class TableFiles:
     """Files of tables, and the columns of the folders that they are in: ``day=1/``."""
 
     sources: list[Source]
-    folders: PartitionColumns
+    folders: AddedColumns
     options: SourceOptions  # for columns in the files, without types declared for columns of folders
 
     @classmethod
@@ -101,7 +101,7 @@ class TableFiles:
         for match in matches:
             match.warn_of_left_out(formats)
         sources = [source for match in matches for source in match.sources]
-        folders, overrides = PartitionColumns.from_folders(sources).override_types(options.schema_overrides, sources)
+        folders, overrides = AddedColumns.from_folders(sources).override_types(options.schema_overrides, sources)
         if formats[0].typed and overrides:
             name = printable(next(iter(overrides)))
             reason = f"schema_overrides= declares '{name}', but is only for columns of folders (day=1/)"
@@ -187,7 +187,7 @@ class TableSource:
         def batches() -> Generator[pa.RecordBatch]:
             for source in sources:
                 for batch in self.batches(source, meter):
-                    yield self.files.folders.add_to(batch, [source], self._add_folders(batch.schema), None)
+                    yield self.files.folders.add_to(batch, [source], self._add_folders(batch.schema))
 
         with closing(batches()) as parts:
             yield self.files.rows_to_convert(self.schema, parts)

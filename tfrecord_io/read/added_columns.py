@@ -1,4 +1,7 @@
-"""Partition columns: the path ``data/label=cat/part-00000.tfrecord`` sets ``label`` in all rows of the file."""
+"""Columns that a read adds: the path ``data/label=cat/part-00000.tfrecord`` sets ``label`` in all rows of the file.
+
+Tests: tests/read/test_added_columns.py and tests/read/test_sources_options.py.
+"""
 
 from __future__ import annotations
 
@@ -29,16 +32,19 @@ _INTEGER = r"-?[0-9]+"
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-class PartitionColumns(NamedTuple):
-    """The columns whose values are in directory names.
+class AddedColumns(NamedTuple):
+    """The columns that a read adds to those of features: the values in directory names, and the path of the file.
 
-    They have the declared type if a schema names them, else the one that all their manifests state, else int64 if all
-    values are integers, and no manifest states another type, else string; the declared default, or null, for a file
-    that is in no such directory.
+    Whatever makes batches of records completes them by `add_to`, or by `row_of` where it has rows of one file.
+
+    Columns of directories have the declared type if a schema names them, else the one that all their manifests state,
+    else int64 if all values are integers, and no manifest states another type, else string; the declared default, or
+    null, for a file that is in no such directory.
     """
 
     fields: tuple[pa.Field, ...] = ()
     declared_order: tuple[str, ...] = ()  # all columns of a declared schema, including those of features
+    path: str | None = None  # the column of ``include_file_paths=``, behind all others
 
     @classmethod
     def from_folders(cls, sources: Sequence[Source], *, stated: bool = True) -> Self:
@@ -61,23 +67,24 @@ class PartitionColumns(NamedTuple):
 
     @property
     def names(self) -> list[str]:
+        """The columns of directories."""
         return [field.name for field in self.fields]
 
-    def declare_types(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
+    def declare_types(self, schema: Schema, sources: Sequence[Source]) -> tuple[AddedColumns, Schema]:
         """Apply a declared schema to these columns, and return the rest of the schema, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
         """
         names = self.names
         declared = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
-        PartitionColumns(tuple(declared.values())).values_in(Sources.of(sources))
+        AddedColumns(tuple(declared.values())).values_in(Sources.of(sources))
         fields = tuple(declared.get(field.name, field) for field in self.fields)
         features = schema.select(name for name in schema.names if name not in declared)
         return self._replace(fields=fields, declared_order=tuple(schema.names)), features
 
     def override_types(
         self, overrides: Mapping[str, Any] | None, sources: Sequence[Source]
-    ) -> tuple[PartitionColumns, dict[str, Any]]:
+    ) -> tuple[AddedColumns, dict[str, Any]]:
         """Apply ``schema_overrides=`` to these columns, and return the rest of the overrides, for the features.
 
         SchemaError if a directory name is not a value of the declared type.
@@ -103,24 +110,35 @@ class PartitionColumns(NamedTuple):
                 raise SchemaError(reason, path=source.path, feature=name, hint=advice)
 
     def extend_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
-        """`schema` with the selected partition columns: at the end, or in the order of the projection."""
-        selected = [field for field in self.fields if projection(field.name)]
-        if not selected:
-            return schema
-        fields = {field.name: field for field in [*schema, *selected]}
-        names = [name for name in dict.fromkeys([*self.declared_order, *fields]) if name in fields]
-        order = dict.fromkeys([*projection.order(names), *names])
-        return pa.schema([fields[name] for name in order], metadata=schema.metadata)
+        """`schema` with the selected columns of directories, at the end or in the order of the projection; then paths.
 
-    def add_to(
-        self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema, path_column: str | None
-    ) -> pa.RecordBatch:
-        """`batch` with the partition columns that are in `schema`, in its order, and the column of file paths.
+        SchemaError if a column has the name of the column of paths.
+        """
+        selected = [field for field in self.fields if projection(field.name)]
+        if selected:
+            fields = {field.name: field for field in [*schema, *selected]}
+            names = [name for name in dict.fromkeys([*self.declared_order, *fields]) if name in fields]
+            order = dict.fromkeys([*projection.order(names), *names])
+            schema = pa.schema([fields[name] for name in order], metadata=schema.metadata)
+        if self.path is None:
+            return schema
+        if self.path in schema.names:
+            reason = "include_file_paths= names a column that exists"
+            raise SchemaError(reason, feature=self.path, hint="pass another name")
+        return schema.append(pa.field(self.path, pa.string()))
+
+    def within(self, schema: pa.Schema) -> pa.Schema:
+        """Those of these columns that a schema has."""
+        names = {*self.names, self.path}
+        return pa.schema([field for field in schema if field.name in names])
+
+    def add_to(self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema) -> pa.RecordBatch:
+        """`batch` with those of these columns that are in `schema`, in its order.
 
         `sources` are those of each row, or the one of all rows.
         """
-        fields = [field for field in self.fields if schema.get_field_index(field.name) >= 0]
-        if not fields and path_column is None:
+        present = {*self.within(schema).names}
+        if not present:
             return batch
         distinct = {id(source): source for source in sources}
         indices = np.zeros(len(batch), np.int64)  # of each row's source
@@ -128,12 +146,12 @@ class PartitionColumns(NamedTuple):
             numbers = {key: number for number, key in enumerate(distinct)}
             indices = np.array([numbers[id(source)] for source in sources], np.int64)
         added: dict[str, pa.Array] = {}
-        for field in fields:
+        for field in (field for field in self.fields if field.name in present):
             values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
             added[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(int64_array(indices))
-        if path_column is not None:
-            paths = _texts([source.path for source in distinct.values()], path_column)
-            added[path_column] = paths.take(int64_array(indices))
+        if self.path is not None and self.path in present:
+            paths = _texts([source.path for source in distinct.values()], self.path)
+            added[self.path] = paths.take(int64_array(indices))
         for index, name in sorted((schema.get_field_index(name), name) for name in added):
             batch = batch.add_column(index, schema.field(index), added[name])
         return batch
@@ -156,10 +174,10 @@ class PartitionColumns(NamedTuple):
             ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields)), numbers
 
-    def row_of(self, source: Source, schema: pa.Schema, path_column: str | None) -> pa.RecordBatch:
-        """A row with what all rows of a file have of `schema`."""
+    def row_of(self, source: Source, schema: pa.Schema) -> pa.RecordBatch:
+        """A row with what all rows of a file have of `schema`, whose other columns are left out."""
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
-        return self.add_to(nothing, [source], schema, path_column)
+        return self.add_to(nothing, [source], self.within(schema))
 
 
 def _cast(field: pa.Field, texts: pa.StringArray) -> pa.Array:
