@@ -19,7 +19,7 @@ from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.data import DataLoader  # noqa: E402
+from torch.utils.data import ChainDataset, DataLoader  # noqa: E402
 
 TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
 
@@ -156,7 +156,9 @@ def test_the_length_is_the_number_of_batches(
     for rank in range(2):
         stream = numbers.to_torch(rank=(rank, 2), workers=workers, **options)
         loader = DataLoader(stream, batch_size=None, num_workers=workers, **context)
-        assert len(loader) == len(list(loader))
+        assert len(loader) == len(list(loader)) == len(stream)
+        asked = DataLoader(numbers.to_torch(rank=(rank, 2), **options), batch_size=None, num_workers=workers)
+        assert len(asked) == len(loader)  # without workers=
 
 
 def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path) -> None:
@@ -165,8 +167,12 @@ def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path) -> None:
     write_indexes(sorted(tmp_path.glob("*.tfrecord")))
     assert len(numbers.to_torch()) == 61
     assert numbers.to_torch(batch_size=4)
-    with pytest.raises(TypeError, match="pass workers="):
-        len(numbers.to_torch(batch_size=4))
+    stream = numbers.to_torch(batch_size=9)
+    with pytest.raises(TypeError, match=r"ask the DataLoader for its len\(\), or pass workers="):
+        len(stream)
+    loaders = [DataLoader(stream, batch_size=None, num_workers=workers) for workers in (0, 3, 1)]
+    assert [len(loader) for loader in loaders] == [7, 9, 7]
+    assert len(DataLoader(ChainDataset([stream, stream]), batch_size=None)) == 14
     with pytest.raises(ValueError, match=r"workers=2, but the DataLoader has num_workers=0"):
         iter(numbers.to_torch(batch_size=4, workers=2))
 

@@ -54,8 +54,9 @@ def to_torch(
         than 1), or if accelerate distributes among the processes what the stream yields.
     workers : int, optional
         The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
-        full. A DataLoader with another number is then an error. One that makes batches of single rows itself counts
-        them as those of one worker, and trainers that end an epoch there omit some rows: pass `batch_size`.
+        full. ``len()`` of a DataLoader takes its own; one with another number than `workers` is an error. One that
+        makes batches of single rows itself counts them as those of one worker, and trainers that end an epoch there
+        omit some rows: pass `batch_size`.
     shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
     parts : int or (int, int), optional

@@ -20,7 +20,7 @@ from typing import Any, Self
 import numpy as np
 import torch
 from torch import distributed
-from torch.utils.data import Dataset, IterableDataset, default_convert, get_worker_info
+from torch.utils.data import DataLoader, Dataset, IterableDataset, default_convert, get_worker_info
 from torch.utils.data._utils.collate import collate, default_collate_fn_map
 
 from tfrecord_io.apps.adapters.torch_batches import Array, WorkerBatch, is_sent, tensor_of, tensors_of
@@ -104,6 +104,19 @@ def _dealer() -> tuple[str, int]:
             return name, -block if loader.drop_last else block
         frame = frame.f_back
     return "", 0
+
+
+def _workers_of_loader() -> int | None:
+    """Workers of the DataLoader that asks a stream for its length; None if the caller asks the stream itself.
+
+    A loader asks by ``len(dataset)``, also through a dataset around the stream, and passes nothing.
+    """
+    frame: FrameType | None = sys._getframe(1)  # of the stream's own __len__
+    while frame is not None and frame.f_code.co_name == "__len__":
+        if isinstance(loader := frame.f_locals.get("self"), DataLoader):
+            return loader.num_workers
+        frame = frame.f_back
+    return None
 
 
 class _TensorIterator:
@@ -356,7 +369,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         self.iteration, self.by_row, self.workers, self.form = iteration, by_row, workers, form
         self.epochs = epochs  # workers that persist see what is set
         self._place = place
-        self._lengths: dict[_Place, int] = {}
+        self._lengths: dict[tuple[_Place, int | None], int] = {}
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next iteration, or of one without a batch yet; later iterations count on."""
@@ -389,19 +402,20 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
 
     def __len__(self) -> int:
         """Number of batches, or rows, of an epoch, all workers together."""
-        place = self.place()
-        if place not in self._lengths:
-            self._lengths[place] = self._count(place)
-        return self._lengths[place]
+        place, workers = self.place(), _workers_of_loader() if self.workers is None else self.workers
+        if (place, workers) not in self._lengths:
+            self._lengths[place, workers] = self._count(place, workers)
+        return self._lengths[place, workers]
 
-    def _count(self, place: _Place) -> int:
-        iteration, ranks, workers = self.iteration_at(place), place.rank[1], max(self.workers or 1, 1)
+    def _count(self, place: _Place, known_workers: int | None) -> int:
+        iteration, ranks, workers = self.iteration_at(place), place.rank[1], max(known_workers or 1, 1)
         if place.dealer == _DISPATCHER:
             workers = 1
-        elif self.workers is None and (
+        elif known_workers is None and (
             place.block or not (self.by_row and ranks == 1 and iteration.options.uneven == "keep")
         ):
-            raise TypeError("the number of batches depends on the workers: pass workers=, num_workers of the loader")
+            reason = "the number of batches depends on the workers"
+            raise TypeError(f"{reason}: ask the DataLoader for its len(), or pass workers=, num_workers of the loader")
         seats = ((i, workers) for i in range(workers))
         counts = [len(iteration.begin_epoch(0, epochs=1, worker=place.rank, loader=seat)) for seat in seats]
         if place.block:  # each worker distributes by itself
