@@ -130,6 +130,11 @@ def test_counts_of_several_paths(run: Any, tmp_path: Path) -> None:
     assert run("count", a, b, c).stdout == f"   3  {a}\n1200  {b}\n  10  {c}\n1213  total\n"
     assert run("count", c).stdout == "10\n"
     assert run("count", "--json", a, b).stdout.count('"records"') == 3
+    # of the rows that meet a condition
+    assert run("count", "--where", "x > 1", "--where", "x < 9", a, c).stdout == f"1  {a}\n7  {c}\n8  total\n"
+    assert run("count", "--where", "x > 1", "--on-error", "skip", "--threads", "1", b).stdout == "1198\n"
+    assert "names a column that does not exist; valid names: x" in run("count", "--where", "y > 1", a).stderr
+    assert "--index has the number of all records" in run("count", "--where", "x > 1", "--index", "i", a).stderr
 
 
 def test_columns_of_every_source(run: Any, tmp_path: Path) -> None:

@@ -90,7 +90,55 @@ def test_arrays_without_a_common_length_are_refused(tmp_path: Path) -> None:
         tfr.read_arrays(path, out={})
 
 
-def test_arrays_to_fill_are_not_padded(tmp_path: Path) -> None:
+@pytest.mark.parametrize("batch_bytes", [1, 1 << 20])
+def test_rows_are_padded_to_the_shape_of_the_arrays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_bytes: int
+) -> None:
+    monkeypatch.setattr("tfrecord_io.rows.arrays.read_arrays._OUT_BATCH_BYTES", batch_bytes)
+    rng = np.random.default_rng(0)
+    clips = [rng.random((n % 3, 2 + n % 2), "float32") for n in range(9)]
+    lists = [list(range(n)) for n in range(9)]
+    tfr.write_tfrecord({"clip": clips, "ids": lists}, tmp_path / "a.tfrecord")
+    expected = tfr.read_arrays(tmp_path / "a.tfrecord", ragged="pad", pad_value=-1)
+    out: dict[str, Any] = {
+        "clip": np.zeros((9, 4, 3), "float32"),
+        "ids": np.zeros((9, 8), np.int64),
+        "clip/shape": np.zeros((9, 2), np.int64),
+        "ids/length": np.zeros(9, np.int64),
+    }
+    filled = tfr.read_arrays(tmp_path / "a.tfrecord", ragged="pad", pad_value=-1, out=out)
+    assert list(filled) == ["clip", "clip/shape", "ids", "ids/length"]
+    assert (filled["clip"][:, :2] == expected["clip"]).all()
+    assert (filled["clip"][:, 2:] == -1).all()
+    for name in ("ids", "ids/length", "clip/shape"):
+        assert (filled[name] == expected[name]).all(), name
+    cut = {"ids": np.zeros((9, 3), np.int64)}
+    tfr.read_arrays(tmp_path / "a.tfrecord", ragged="pad", max_length=3, out=cut)
+    assert cut["ids"].tolist() == [[*range(n), 0, 0, 0][:3] for n in (0, 1, 2, 3, 3, 3, 3, 3, 3)]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.zeros((2, 2), np.int64)}, r"record 0: feature 'x': its shape is \(3,\), but .* has room for \(2,\)"),
+        ({"x": np.zeros((2, 3), np.int32)}, r"is int32 \[2, 3\], but the column is int64 \[rows, \?\]"),
+        ({"x": np.zeros((2, 3, 1), np.int64)}, r"is int64 \[2, 3, 1\], but the column is int64 \[rows, \?\]"),
+        (
+            {"x": np.zeros((2, 3), np.int64), "x/length": np.zeros(2)},
+            r"'x/length': .* but the column is int64 \[rows\]",
+        ),
+        ({"x": np.zeros((2, 3), np.int64), "x/shape": np.zeros((2, 1), np.int64)}, "'x/shape': .* are in 'x/length'"),
+        ({"x": np.zeros((2, 3), np.int64), "x/lengths": np.zeros(2, np.int64)}, "'x/lengths'"),
+    ],
+)
+def test_padded_rows_that_do_not_fit_are_refused(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5]]}, path)
+    with pytest.raises(tfr.errors.SchemaError, match=message):
+        tfr.read_arrays(path, ragged="pad", out=arrays)
+
+
+def test_arrays_to_fill_take_no_other_length(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [[1, 2, 3], [4, 5]]}, path)
     out = {"x": np.zeros((2, 2), np.int64)}

@@ -189,27 +189,34 @@ def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywo
 
 
 @inspection(
-    *("compression", "max_decompression_ratio", "on_error", "threads"),
+    *("filters", "compression", "max_decompression_ratio", "on_error", "threads"),
     click.option("--index", multiple=True, metavar="FILE", help="Index file of PATH; repeat it for several files."),
 )
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records in total, and in each of several PATHs.
 
-    The number comes from a manifest or an index, if there is one; tfr verify reads the records.
+    The number comes from a manifest or an index, if there is one; tfr verify reads the records. With --where,
+    the columns of the condition are read.
     """
     import tfrecord_io
     from tfrecord_io.apps.cli import output
 
     is_list = isinstance(path, list)
     paths = path if isinstance(path, list) else [path]
+    if index and keywords["filters"]:
+        raise click.UsageError("--index has the number of all records: omit it, or --where")
     if is_list and index and len(index) != len(paths):
         raise click.UsageError(f"--index is given {len(index)} times for {len(paths)} PATHs: pass it once for each")
     indexes = [[file] for file in index] if is_list and index else [list(index) or None] * len(paths)
     counts = []
     for single_path, files in zip(paths, indexes, strict=True):
         options = dict(keywords)
-        source = read_from(single_path, options, tfrecord_io.count)
-        counts.append(tfrecord_io.count(source, index=files, progress=True, **options))
+        if (filters := options.pop("filters")) is None:
+            source = read_from(single_path, options, tfrecord_io.count)
+            counts.append(tfrecord_io.count(source, index=files, progress=True, **options))
+        else:
+            rows = tfrecord_io.dataset(read_from(single_path, options, tfrecord_io.dataset), **options)
+            counts.append(tfrecord_io.count(rows.filter(filters), progress=True))
     total = sum(counts)
     value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(paths, counts, strict=True)]}
     lines = [(n, printable(p, 1024)) for n, p in zip(counts, paths, strict=True)]

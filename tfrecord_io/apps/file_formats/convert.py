@@ -124,12 +124,12 @@ def convert(
         `target_format` is stated. Output is atomic. Of tables, a path that ends in a slash, or a directory, is a folder
         of files; of these and WebDataset, ``x@4.tar`` and ``x-{0000..0003}.tar`` are four files.
     source_format, target_format : str, optional
-        For pipes and names without a suffix; by default, names and content decide. The formats, their suffixes, and
-        their options:
+        For pipes and names without a suffix; by default, names and content decide. Formats, suffixes and options:
 
         - ``tfrecord``: TFRecord files, in every form that `read_table` accepts
-        - ``csv`` (``.csv``): with a header row; bytes and lists cannot be stored; ``delimiter``, ``null_values``
-        - ``tsv`` (``.tsv``): tab-separated CSV; ``delimiter``, ``null_values``
+        - ``csv`` (``.csv``): with a header row; bytes and lists cannot be stored; ``delimiter``, ``null_values``,
+          ``decimal_point``
+        - ``tsv`` (``.tsv``): tab-separated CSV; ``delimiter``, ``null_values``, ``decimal_point``
         - ``jsonl`` or ``json`` (``.jsonl``, ``.ndjson``, ``.json``): JSON lines: an object per line; bytes are base64,
           ``{"base64": "AAE="}``
         - ``parquet`` (``.parquet``, ``.pq``): tables with types, compressed by column

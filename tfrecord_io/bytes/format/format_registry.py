@@ -133,6 +133,9 @@ class FormatOptions(Options):
     delimiter: str | None = format_option(
         "Delimiter of CSV files; by default, a comma, in .tsv files a tab.", "CHARACTER"
     )
+    decimal_point: str | None = format_option(
+        "Character between the digits of floats in CSV files; by default, a point.", "CHARACTER"
+    )
     null_values: Sequence[str] | None = format_option(
         "Text of CSV cells that are missing values, instead of empty cells; may be repeated.", "TEXT"
     )
@@ -168,7 +171,7 @@ class FormatOptions(Options):
 
 _SHARD_NUMBER = re.compile(r"-[0-9]+-of-[0-9]+$")
 _LABELLED = frozenset({"filters", "limits", "record_dim", "decode_cf"})
-_CELLS = {"delimiter", "null_values"}
+_CELLS = {"delimiter", "decimal_point", "null_values"}
 _CODE = "tfrecord_io.apps.file_formats."
 
 

@@ -166,10 +166,8 @@ class ArrayOptions(RepresentationOptions):
         if self.out is not None and has_matrices(self.ragged):
             raise ValueError("ragged='csr' makes matrices of its own, and takes no out=")
         if self.out is not None and self.pad_to is not None:
-            advice = "omit one of them, or read batches by iter_arrays(pad_to=…)"
-            raise ValueError(
-                f"pad_to={self.pad_to!r} cannot be combined with out=, whose arrays are not padded: {advice}"
-            )
+            reason = f"pad_to={self.pad_to!r} cannot be combined with out=, whose arrays have a length"
+            raise ValueError(f"{reason}: pass ragged='pad' in its place")
 
 
 @dataclass(frozen=True, kw_only=True)

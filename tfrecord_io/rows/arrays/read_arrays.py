@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -16,8 +16,14 @@ from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.array_options import ArrayOptions, RepresentationOptions
-from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
+from tfrecord_io.rows.arrays.array_options import ArrayOptions, ColumnLayout, RepresentationOptions
+from tfrecord_io.rows.arrays.representation import (
+    LENGTH,
+    SHAPE,
+    ColumnArrays,
+    ColumnRepresentation,
+    TableRepresentation,
+)
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -109,7 +115,9 @@ def read_arrays(
         for each row. In object arrays and text, missing values are None.
     out : dict of ndarray, optional
         Arrays to fill, by column, such as ``numpy.memmap``: with the dtype and shape of the column, and a row for each
-        record. Without `columns`, only these columns are read. The files are streamed: memory holds a few batches.
+        record. Without `columns`, only these columns are read. The files are streamed: memory holds a few batches. With
+        ``ragged="pad"`` rows are padded to the shape of the array, and ``<column>/length`` or ``<column>/shape`` may be
+        among the arrays.
 
     Returns
     -------
@@ -220,19 +228,22 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     if options.missing == "mask":
         advice = "omit out=, or declare defaults for missing values with schema="
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
-    columns = options.columns if options.columns is not None else tuple(out)
+    padded = {name: layout for name in out if (layout := options.layout_of(name)).ragged == "pad"}
+    sizes = {f"{name}/{size}" for name in padded for size in (LENGTH, SHAPE)} & {*out}
+    columns = options.columns if options.columns is not None else tuple(name for name in out if name not in sizes)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with CallSource(path).open(plain) as reader:
         representation = TableRepresentation(
             reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
         )
         names = [field.name for field in representation.fields]
-        _check_names(out, names)
+        sizes -= set(names)
+        _check_names(out, names, sizes)
         policy, done = RowFaultPolicy(reader, options.on_error), 0
         for batch in reader:
             if done + len(batch) > rows:
                 raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
-            filled, failure = _fill(representation, batch, out=out, begin=done, passes=policy.leave_out)
+            filled, failure = _fill(representation, batch, out=out, padded=padded, begin=done, passes=policy.leave_out)
             done += filled
             if failure is not None:
                 policy.end(failure, done)
@@ -243,18 +254,19 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     if done < rows and is_complete and not options.damage.ends_quietly:
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
-    return {name: out[name] for name in names}
+    found = [name for column in names for name in (column, f"{column}/{LENGTH}", f"{column}/{SHAPE}")]
+    return {name: out[name] for name in found if name in names or name in sizes}
 
 
-def _check_names(out: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Check that there is one array for each column that is read."""
+def _check_names(out: Mapping[str, Any], names: Sequence[str], sizes: Set[str]) -> None:
+    """Check that there is one array for each column that is read, besides those of the sizes of padded rows."""
     for name in names:
         if name not in out:
             advice = "add one, or exclude the column with columns="
             advice_cli = "add one, or exclude the column with --columns"
             raise SchemaError("out= has no array for it", feature=name, hint=advice, hint_cli=advice_cli)
     for name in out:
-        if name not in names:
+        if name not in names and name not in sizes:
             raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
 
 
@@ -262,6 +274,7 @@ def _fill(
     representation: TableRepresentation,
     batch: pa.RecordBatch,
     out: Mapping[str, Any],
+    padded: Mapping[str, ColumnLayout],
     begin: int,
     passes: Callable[[RowFault], bool],
 ) -> tuple[int, RowFault | None]:
@@ -270,7 +283,10 @@ def _fill(
 
     def make(first: int, end: int) -> int:
         for column in representation.represent([batch.slice(first, end - first)]):
-            _fill_rows(column, out[column.name], begin + done)
+            if isinstance(column.rows, Ragged) and (layout := padded.get(column.name)) is not None:
+                _fill_padded(column.name, column.rows, out=out, layout=layout, begin=begin + done)
+            else:
+                _fill_rows(column, out[column.name], begin + done)
         return end - first
 
     for _, _, part in RowFaultPolicy.fitting_parts(len(batch), make, passes):
@@ -298,13 +314,7 @@ def _common_rows(out: Mapping[str, Any]) -> int:
 def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
     rows, count = column.rows, len(column.rows)
     if isinstance(rows, Ragged):
-        shape = target.shape[1:]
-        shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
-        if len(shape) < shapes.shape[1]:
-            raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
-        if rows.valid is not None:
-            reason = "it has no value, and an array of out= cannot mark missing values"
-            raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
+        shape, shapes = target.shape[1:], _shapes_that_fit(column.name, rows, target)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
@@ -316,6 +326,45 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
         sizes = "".join(f", {size}" for size in rows.values.shape[1:])
         raise _mismatch(column.name, f"[rows{sizes}]", rows.values.dtype, target)
     target[begin : begin + count] = rows.values
+
+
+def _shapes_that_fit(name: str, rows: Ragged, target: Array) -> Array:
+    """The shape of each row; SchemaError for an array with fewer axes, RowFault for a missing row."""
+    shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
+    if target.ndim <= shapes.shape[1]:
+        raise _mismatch(name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
+    if rows.valid is not None:
+        reason = "it has no value, and an array of out= cannot mark missing values"
+        raise RowFault(int(rows.valid.argmin()), reason, feature=name, error=SchemaError)
+    return shapes
+
+
+def _fill_padded(name: str, rows: Ragged, out: Mapping[str, Any], layout: ColumnLayout, begin: int) -> None:
+    """Fill an array with rows that are padded to its shape, and those of their sizes, if there are any."""
+    target, shapes = out[name], _shapes_that_fit(name, rows, out[name])
+    room = target.shape[1 : shapes.shape[1] + 1]
+    if (longer := (shapes > room).any(axis=1)).any():
+        row = int(longer.argmax())
+        got = tuple(shapes[row].tolist())
+        reason = f"its shape is {got}, but the array of out= has room for {room}"
+        raise RowFault(row, reason, feature=name, expected=room, got=got, error=SchemaError)
+    fill = ColumnRepresentation.pad_value(layout.pad_value, rows.values.dtype, name)
+    values = rows.pad(0, len(rows), fill)
+    inner = shapes.shape[1] + 1
+    if (values.dtype, values.shape[inner:]) != (target.dtype, target.shape[inner:]):
+        axes = [*("?" * len(room)), *map(str, values.shape[inner:])]
+        raise _mismatch(name, f"[rows, {', '.join(axes)}]", values.dtype, target)
+    target = target[begin : begin + len(rows)]
+    target[...] = fill
+    target[(slice(None), *map(slice, values.shape[1:inner]))] = values
+    other, size, numbers = (SHAPE, LENGTH, rows.lengths) if rows.shapes is None else (LENGTH, SHAPE, rows.shapes)
+    if f"{name}/{other}" in out:
+        raise SchemaError(f"the sizes of its rows are in '{name}/{size}'", feature=f"{name}/{other}")
+    if (array := out.get(f"{name}/{size}")) is not None:
+        if array.dtype != numbers.dtype or array.shape[1:] != numbers.shape[1:]:
+            axes = [f", {axis}" for axis in numbers.shape[1:]]
+            raise _mismatch(f"{name}/{size}", f"[rows{''.join(axes)}]", numbers.dtype, array)
+        array[begin : begin + len(rows)] = numbers
 
 
 def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:

@@ -138,6 +138,22 @@ def test_columns_are_selected_in_both_directions(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options={"schema_overrides": {"z": "string"}})
 
 
+def test_numbers_with_a_decimal_comma(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x;n;d;t\n1,5;1;0,25;1.5\n-0,125;2;1,00;a\n1e3;3;2,50;b\n")
+    options = {"delimiter": ";", "decimal_point": ",", "schema_overrides": {"d": pa.decimal128(5, 2)}}
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", source_options=options, float64="raw")
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    assert table["x"].to_pylist() == [1.5, -0.125, 1000.0]
+    assert [str(value) for value in table["d"].to_pylist()] == ["0.25", "1.00", "2.50"]
+    assert table["t"].to_pylist() == ["1.5", "a", "b"]  # a text
+    (tmp_path / "b.csv").write_text("x;y\n1,5;a\n1,5e400;b\n")
+    with pytest.raises(tfr.errors.DecodeError, match="record 1: feature 'x': the number is too large for double"):
+        tfr.convert(tmp_path / "b.csv", tmp_path / "b.tfrecord", source_options=options | {"schema_overrides": None})
+    for point, message in ((",", "is the delimiter, too"), ("·", "expected '.' or ','")):
+        with pytest.raises(ValueError, match=message):
+            tfr.convert(tmp_path / "a.csv", tmp_path / "b.tfrecord", source_options={"decimal_point": point})
+
+
 def test_cells_that_are_missing_values_are_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('x,s\nNA,NA\n1,"NA"\n,""\n')
     with pytest.raises(TypeError, match="expected a list"):

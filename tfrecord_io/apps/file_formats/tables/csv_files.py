@@ -62,14 +62,17 @@ _LINE_ENDS = tuple(b"\r\n")
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """The delimiter of CSV cells, and the texts of missing values."""
+    """The delimiter of CSV cells, the decimal point of numbers in them, and the texts of missing values."""
 
     delimiter: str | None = None  # None: that of the file's name
     null_values: Sequence[str] = ("",)
+    decimal_point: str = "."
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
             _check_delimiter(self.delimiter)
+        if self.decimal_point not in (".", ","):
+            raise ValueError(f"decimal_point={self.decimal_point!r}: expected '.' or ','")
         if isinstance(self.null_values, str):
             raise TypeError(f"null_values={self.null_values!r}: expected a list of texts")
 
@@ -77,7 +80,10 @@ class Cells:
         from pyarrow import csv
 
         suffix_delimiter = "\t" if FileName.without_compression(path).endswith(_TSV.suffixes) else ","
-        return csv.ParseOptions(delimiter=self.delimiter or suffix_delimiter, newlines_in_values=True)
+        delimiter = self.delimiter or suffix_delimiter
+        if delimiter == self.decimal_point:
+            raise ValueError(f"decimal_point={delimiter!r} is the delimiter, too: pass another delimiter=, such as ';'")
+        return csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
         from pyarrow import csv
@@ -87,6 +93,7 @@ class Cells:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,  # "" is empty text
             column_types=types,
+            decimal_point=self.decimal_point,
             include_columns=None if names is None else list(names),
         )
 
@@ -97,13 +104,18 @@ def _check_delimiter(delimiter: str) -> None:
 
 
 def csv_source(
-    paths: list[str], options: SourceOptions, *, delimiter: str | None = None, null_values: Sequence[str] | None = None
+    paths: list[str],
+    options: SourceOptions,
+    *,
+    delimiter: str | None = None,
+    decimal_point: str | None = None,
+    null_values: Sequence[str] | None = None,
 ) -> TableSource:
     """The rows of CSV files with the same header, one file after the other; folders and globs in natural order.
 
     The types are those that are declared; all others are inferred from the first 8 MiB of the first file with values.
     """
-    cells = Cells(delimiter, null_values or ("",))
+    cells = Cells(delimiter, null_values or ("",), decimal_point or ".")
     files = TableFiles.resolve(paths, (_CSV, _TSV), options)
     options = files.options
     first, head = _first_head(files.sources, options, cells)
@@ -184,7 +196,7 @@ def _refuse_overflow(source: Source, cells: Cells, header: Sequence[str], name: 
     with closing(_rows(source, cells, types={name: pa.string()}, header=header, names=[name])) as batches:
         for batch in batches:
             for at, cell in enumerate(batch[name].to_pylist(), row):
-                if cell is not None and is_too_large(cell.strip(), type_):
+                if cell is not None and is_too_large(cell.strip().replace(cells.decimal_point, "."), type_):
                     reason = f"the number is too large for {type_}"
                     hint, hint_cli = text_hints(name, type_)
                     raise DecodeError(
