@@ -26,6 +26,7 @@ from rounds import rounds
 from tfrecord_io.base.options.filters import condition_of
 from tfrecord_io.base.options.operators import NAMES, Operand, Operator
 from tfrecord_io.columns.arrow.type_literals import column_family
+from tfrecord_io.read.row_filter import EVALUATED_HERE
 
 US = datetime.timedelta(microseconds=1)
 DAY = datetime.timedelta(days=1)
@@ -129,10 +130,9 @@ def test_every_row_without_comparisons_has_a_function_that_is_called(row: Any) -
     """One of pyarrow that takes the column and the value, if there is one; a list is an option of ``is_in``."""
     arguments = 1 if row.operand in (Operand.NONE, Operand.LIST) else 2
     called = row.function in pc.list_functions() and pc.get_function(row.function).arity == arguments
-    evaluated = row.function == "contains"
-    assert called or evaluated, (
+    assert called or row.function in EVALUATED_HERE, (
         f"pyarrow calls no function {row.function} of {arguments} arguments: state `comparisons`, or evaluate it in "
-        "read/row_filter.py, as `contains` is, and name it here"
+        "EVALUATED_HERE of read/row_filter.py"
     )
 
 

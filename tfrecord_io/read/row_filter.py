@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -29,8 +29,6 @@ from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
-
-_CONTAINS = Operator.BY_SYMBOL["contains"].function  # which is not one of Arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +186,7 @@ class RowFilter:
 
         types, every, all_numbers = folders.schema, folders, numbers
         by_folder = self.restrict_to(types.names)
-        # pyarrow has no function for a condition on the values of lists.
-        parts = [part for part in self.condition.conjuncts if _CONTAINS not in part.functions]
+        parts = [part for part in self.condition.conjuncts if part.functions.isdisjoint(EVALUATED_HERE)]
         try:
             if by_folder is not None:
                 mask = replace(by_folder, condition=type_literals(by_folder.condition, types)).mask(folders)
@@ -265,8 +262,8 @@ def _evaluate(condition: Condition, batch: pa.RecordBatch, written: Condition) -
     """The values of a condition for the rows of a batch, in their order; errors show it as it was written."""
     from pyarrow import acero
 
-    if _CONTAINS in condition.functions:
-        condition, batch = _add_list_matches(condition, batch)
+    if not condition.functions.isdisjoint(EVALUATED_HERE):
+        condition, batch = _evaluate_here(condition, batch)
     batch = cast_comparable_columns(batch)
     if not batch.num_columns:  # a table without columns loses its rows
         batch = pa.RecordBatch.from_arrays([pa.nulls(len(batch))], [""])
@@ -281,25 +278,26 @@ def _evaluate(condition: Condition, batch: pa.RecordBatch, written: Condition) -
         raise SchemaError(text, hint="cast the column or the value") from error
 
 
-def _add_list_matches(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
-    """The condition with a further column of the batch for each such part: whether the row's list has the value.
+def _evaluate_here(condition: Condition, batch: pa.RecordBatch) -> tuple[Condition, pa.RecordBatch]:
+    """The condition with a further column of the batch for the values of each call that Arrow has no function for.
 
-    SchemaError if the value cannot be compared with that of the lists.
+    SchemaError if an operand does not apply to the column.
     """
     added: dict[str, pa.Array] = {}
 
-    def replace_matches(part: Condition) -> Condition:
-        if part.name != _CONTAINS:
-            return part.replace_arguments([replace_matches(argument) for argument in part.arguments])
+    def replace_calls(part: Condition) -> Condition:
+        evaluate = EVALUATED_HERE.get(part.name)
+        if evaluate is None:
+            return part.replace_arguments([replace_calls(argument) for argument in part.arguments])
         name = f"\0{len(added)}"
         while name in batch.schema.names:
             name += "\0"
-        added[name] = _matches(part, batch)
+        added[name] = evaluate(part, batch)
         return Condition("field", path=(name,))
 
-    without_lists = replace_matches(condition)
+    of_columns = replace_calls(condition)
     arrays, names = [*batch.columns, *added.values()], [*batch.schema.names, *added]
-    return without_lists, pa.RecordBatch.from_arrays(arrays, names)
+    return of_columns, pa.RecordBatch.from_arrays(arrays, names)
 
 
 def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
@@ -317,3 +315,9 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
     ends = np.cumsum(np.asarray(lists.value_lengths().fill_null(0)), dtype=np.int64)
     counts = np.diff(np.concatenate(([0], np.cumsum(hits)))[np.concatenate(([0], ends))])
     return pa.array(counts > 0, mask=np.asarray(lists.is_null()))
+
+
+# Functions of operators that Arrow does not have: each takes its call and a batch, and returns a boolean for each row.
+EVALUATED_HERE: dict[str, Callable[[Condition, pa.RecordBatch], pa.Array]] = {
+    Operator.BY_SYMBOL["contains"].function: _matches
+}

@@ -23,6 +23,7 @@ from reading_modes import decoded_by, opened_scans
 from records import example, int64s, written
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.base.options.operators import Operator
 from tfrecord_io.read.narrow_scan import exclude_rows
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.scan_rows import ScanRows
@@ -285,6 +286,11 @@ SWAPPED = {"(x >= 1.0 or is_nan(x)) and n > 1": BOTH} if POLARS_1 else {}  # its
     ],
 )
 def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: str | None) -> None:
+    assert pushed_down(files, condition) == translated
+
+
+def pushed_down(files: Any, condition: pl.Expr) -> str | None:
+    """The condition that a predicate of polars becomes."""
     from tfrecord_io.apps.adapters import polars
 
     pushed: list[Any] = []
@@ -292,7 +298,35 @@ def test_what_is_translated(files: list[Path], condition: pl.Expr, translated: s
         original = polars._translate_predicate
         patch.setattr(polars, "_translate_predicate", lambda *given: pushed.append(original(*given)))
         tfr.scan_polars(files).filter(condition).collect()
-    assert [None if found is None else SWAPPED.get(found.text, found.text) for found in pushed] == [translated]
+    (found,) = pushed
+    return None if found is None else SWAPPED.get(found.text, found.text)
+
+
+# By operator: what a user of polars writes, and the condition by which rows are left out; None if polars filters alone.
+PUSHED: dict[str, tuple[pl.Expr, str | None]] = {
+    "==": (pl.col("n") == 1, "n == 1"),
+    "!=": (pl.col("n") != 1, "n != 1"),
+    "<": (pl.col("n") < 1, "n < 1"),
+    "<=": (pl.col("n") <= 1, "n <= 1"),
+    ">": (pl.col("n") > 1, "n > 1"),
+    ">=": (pl.col("n") >= 1, "n >= 1"),
+    "in": (pl.col("n").is_in([1, 2]), None),
+    "not in": (~pl.col("n").is_in([1, 2]), None),
+    "contains": (pl.col("list").list.contains(1), None),
+    "startswith": (pl.col("text").str.starts_with("a"), "text startswith 'a'"),
+    "between": (pl.col("n").is_between(0, 2), "n between 0 and 2"),
+    "is null": (pl.col("n").is_null(), "n is null"),
+    "is not null": (pl.col("n").is_not_null(), "n is not null"),
+}
+
+
+@pytest.mark.parametrize("row", Operator.ALL, ids=lambda row: row.symbol)
+def test_each_operator_is_pushed_down_or_left_to_polars(tmp_path: Path, row: Operator) -> None:
+    assert row.symbol in PUSHED, f"add what a user of polars writes for {row.symbol}, and what is left out by it"
+    expression, text = PUSHED[row.symbol]
+    assert bool(row.polars) == (text is not None)
+    tfr.write_tfrecord({"n": [1, 2, None], "text": ["a", "b", None], "list": [[1], [], None]}, tmp_path / "a")
+    assert pushed_down(tmp_path / "a", expression) == text
 
 
 @pytest.mark.skipif(POLARS_1, reason="its conditions have another form, in which only some are pushed down")

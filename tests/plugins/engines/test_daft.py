@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import operator
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import tfrecord_io as tfr
 from reading_modes import opened_scans
 from rounds import rounds
 from suites.conditions import VALUES, condition_files
+from tfrecord_io.base.options.operators import Operator
 from tfrecord_io.testing.adapter_suite import AdapterSuite, columns
 
 daft = pytest.importorskip("daft")
@@ -187,6 +189,35 @@ def test_what_is_translated(make: Any, pushed: str) -> None:
     translated = _translate(make(), types)
     assert translated is not None
     assert translated.text == pushed
+
+
+# By operator: what a user of Daft writes, and the condition by which rows are left out; None if Daft filters alone.
+PUSHED: dict[str, tuple[Callable[[], Any], str | None]] = {
+    "==": (lambda: daft.col("n") == 1, "n == 1"),
+    "!=": (lambda: daft.col("n") != 1, "n != 1"),
+    "<": (lambda: daft.col("n") < 1, "n < 1"),
+    "<=": (lambda: daft.col("n") <= 1, "n <= 1"),
+    ">": (lambda: daft.col("n") > 1, "n > 1"),
+    ">=": (lambda: daft.col("n") >= 1, "n >= 1"),
+    "in": (lambda: daft.col("n").is_in([1, 2]), None),
+    "not in": (lambda: ~daft.col("n").is_in([1, 2]), None),
+    "contains": (lambda: daft.col("list").list_contains(1), None),
+    "startswith": (lambda: daft.col("text").startswith("a"), "text startswith 'a'"),
+    "between": (lambda: daft.col("n").between(0, 2), "n between 0 and 2"),
+    "is null": (lambda: daft.col("n").is_null(), "n is null"),
+    "is not null": (lambda: daft.col("n").not_null(), "n is not null"),
+}
+
+
+@pytest.mark.parametrize("row", Operator.ALL, ids=lambda row: row.symbol)
+def test_each_operator_is_pushed_down_or_left_to_daft(row: Operator) -> None:
+    from tfrecord_io.plugins.engines.daft_source import _translate
+
+    assert row.symbol in PUSHED, f"add what a user of Daft writes for {row.symbol}, and what is left out by it"
+    make, text = PUSHED[row.symbol]
+    assert (row.daft is not None) == (text is not None)
+    translated = _translate(make(), pa.schema({"n": pa.int64(), "text": pa.string(), "list": pa.list_(pa.int64())}))
+    assert (None if translated is None else translated.text) == text
 
 
 # ---- writing

@@ -209,7 +209,7 @@ Operator.ALL = (
     Operator(
         symbol="contains",
         aliases=(),
-        function="contains",  # evaluated in `read/row_filter.py`
+        function="contains",  # of `EVALUATED_HERE` in `read/row_filter.py`
         operand=Operand.VALUE,
         types=_LISTS,
         mirrored=None,
