@@ -21,12 +21,14 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
 from tfrecord_io.columns.arrow.buffers import value_bytes
-from tfrecord_io.columns.arrow.input.from_arrays import (
+from tfrecord_io.columns.arrow.input.array_likes import (
     class_name,
     imported_module,
     is_frame,
     is_single,
     is_sparse_matrix,
+)
+from tfrecord_io.columns.arrow.input.from_arrays import (
     refuse_duckdb_types,
     structured_columns,
     table_of_arrays,

@@ -14,13 +14,9 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import Dtype
-from tfrecord_io.columns.arrow.input.from_arrays import (
-    class_name,
-    imported_module,
-    no_arrow_form,
-    table_of_arrays,
-    table_of_rows,
-)
+from tfrecord_io.columns.arrow.input.array_likes import class_name, imported_module
+from tfrecord_io.columns.arrow.input.from_arrays import table_of_arrays, table_of_rows
+from tfrecord_io.columns.arrow.input.no_arrow_form import no_arrow_form
 from tfrecord_io.columns.arrow.input.row_batches import join_dicts
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows

@@ -14,25 +14,21 @@ import pyarrow as pa
 
 from tfrecord_io.base import and_more, printable, warn
 from tfrecord_io.columns.arrow.buffers import replace_columns
+from tfrecord_io.columns.arrow.input.array_likes import dense, is_object_dtype
+from tfrecord_io.columns.arrow.input.arrow_guesses import refuse_mixture, refuse_times_among_others
 from tfrecord_io.columns.arrow.input.from_arrays import (
     NOT_ARROW,
     Columns,
     check_name,
-    dense,
-    is_object_dtype,
     lists_with_nan,
     map_array,
-    no_arrow_form,
     plain_cells,
-    refuse_lost_zone,
-    refuse_mixture,
-    refuse_times_among_others,
-    restore_zone,
     tensors_of,
-    unmask_column,
-    zone_of,
 )
+from tfrecord_io.columns.arrow.input.masked_cells import unmask_column
+from tfrecord_io.columns.arrow.input.no_arrow_form import no_arrow_form
 from tfrecord_io.columns.arrow.input.tensor_cast import Tensors
+from tfrecord_io.columns.arrow.input.time_zones import refuse_lost_zone, restore_zone, zone_of
 from tfrecord_io.columns.arrow.periods_and_intervals import (
     categories_as_json,
     categories_to_text,

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tfrecord_io.columns.arrow.input.from_arrays import imported_module, refuse_polars_types
+from tfrecord_io.columns.arrow.input.array_likes import imported_module
+from tfrecord_io.columns.arrow.input.from_arrays import refuse_polars_types
 
 
 def table_of_polars(data: Any) -> Any:

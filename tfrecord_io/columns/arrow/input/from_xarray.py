@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns.arrow.input.from_arrays import imported_module
+from tfrecord_io.columns.arrow.input.array_likes import imported_module
 from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 from tfrecord_io.errors import EncodeError
 

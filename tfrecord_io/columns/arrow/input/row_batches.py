@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS
-from tfrecord_io.columns.arrow.input.from_arrays import class_name, is_single
+from tfrecord_io.columns.arrow.input.array_likes import class_name, is_single
 
 _BATCH_ROWS = 4096
 
