@@ -433,7 +433,7 @@ THIRD_FAULTS = [
         "any(size > after for size, after",
     ),
     Fault(
-        "plugins/report/feature_statistics.py",
+        "apps/views/feature_statistics.py",
         "timestamps are numbers",
         "if t.is_date(type_) or t.is_timestamp(type_):",
         "if t.is_date(type_):",

@@ -15,18 +15,18 @@ import tfrecord_io as tfr
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.read import record_map
 from tfrecord_io.read.opening import CallSource
-from tfrecord_io.read.record_map import RecordMap
+from tfrecord_io.read.record_map import MappedFrames, RecordMap
 
 
 def opened(path: object) -> RecordMap:
     scan = CallSource(path).dataset(ReadOptions(record_type="bytes"))
-    return RecordMap(scan.sources, scan.options)
+    return RecordMap(scan)
 
 
 def completed(path: object) -> RecordMap:
     found = opened(path)
     found.begin()
-    found.join_frames(np.empty(0, np.int64))  # it has not to wait for a first screen
+    found.note_read()  # it has not to wait for a first screen
     deadline = time.monotonic() + 20
     while not found.is_complete:
         assert time.monotonic() < deadline
@@ -51,11 +51,12 @@ def test_records_are_those_of_the_file(
     assert found.total == len(contents)
     numbers = data.draw(st.lists(st.integers(0, len(sizes) - 1), max_size=20)) if sizes else []
     addresses = np.array([found.address(number) for number in numbers], np.int64)
-    frames, bounds = found.join_frames(addresses)
+    mapped = MappedFrames(found, frozenset())
+    frames, bounds = mapped.join_frames(addresses)
     for at, number in enumerate(numbers):
         assert frames[bounds[at] : bounds[at + 1]].tobytes()[12:-4] == contents[number]
         assert found.number(int(addresses[at])) == number
-    assert [n for part in found.chunks(addresses, 100_000) for n in part.tolist()] == addresses.tolist()
+    assert [n for part in mapped.chunks(addresses, 100_000) for n in part.tolist()] == addresses.tolist()
     with pytest.raises(IndexError):
         found.address(len(contents))
     found.close()
@@ -63,7 +64,7 @@ def test_records_are_those_of_the_file(
 
 def test_the_first_records_are_known_at_once(tmp_path: Path) -> None:
     found = opened(payloads(tmp_path / "a.tfrecord", [b"x" * 1000] * 50_000))
-    found.frame(found.address(3))
+    found.stored(found.address(3)).payload.read()
     assert 3 < found.total < 50_000
     assert not found.is_complete
     found.close()
@@ -82,7 +83,7 @@ def test_compressed_files_are_decompressed_once_beside(tmp_path: Path) -> None:
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     found = completed([plain, packed])
     assert found.total == 2000
-    assert found.frame(found.address(1999)).tobytes()[12:-4] == b"999"
+    assert found.stored(found.address(1999)).payload.read() == b"999"
     assert found.place(found.address(1999)) == (1, 999)
     folder = Path(found._folder())
     assert [*folder.iterdir()]
@@ -102,7 +103,7 @@ def test_damaged_regions_are_records_of_their_own(tmp_path: Path) -> None:
     assert damage is not None
     assert (damage.begin, damage.end) == (50 * 21, 51 * 21)
     assert "length CRC" in damage.reason
-    assert found.frame(51).tobytes()[12:-4] == b"00051"
+    assert found.stored(51).payload.read() == b"00051"
     found.close()
 
 
@@ -136,7 +137,7 @@ def test_a_bucket_is_not_read_whole_unless_it_is_asked_for(tmp_path: Path, monke
         time.sleep(0.01)
     assert found.unread > 150_000
     assert not found.is_complete
-    assert found.frame(found.addresses(2, np.array([99])).item()).tobytes()[12:-4] == b"x" * 1000
+    assert found.stored(found.address_in(2, 99)).payload.read() == b"x" * 1000
     found.may_read_all = True
     while not found.is_complete:
         assert time.monotonic() < deadline

@@ -67,6 +67,7 @@ _HOMES = {
     "Report": "base",  # Base of results that print as a line and a table
     "Summary": "base",  # What a report shows
     # ---- words
+    "byte_size": "base",  # A number of bytes as people read it
     "counted": "base",  # A number and its noun
     "printable": "base",  # A text without secrets of URLs and control characters, and not too long
     "warn": "base",  # Warn at the line of the user's code

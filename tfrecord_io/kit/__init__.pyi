@@ -8,6 +8,7 @@ from tfrecord_io.base import ReadOptions as ReadOptions
 from tfrecord_io.base import Report as Report
 from tfrecord_io.base import Summary as Summary
 from tfrecord_io.base import WriteOptions as WriteOptions
+from tfrecord_io.base import byte_size as byte_size
 from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
 from tfrecord_io.base import counted as counted
@@ -86,6 +87,7 @@ __all__ = [
     "TensorEncoding",
     "WriteOptions",
     "WrittenPart",
+    "byte_size",
     "check_integer",
     "check_keywords",
     "condition_of",

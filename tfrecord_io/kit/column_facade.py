@@ -64,11 +64,6 @@ class Column:
         return self._column.is_variable_shape_tensor
 
     @property
-    def is_bool_tensor(self) -> bool:
-        """True for tensors of bools, which Arrow has as uint8."""
-        return (self.field.metadata or {}).get(Dtype.KEY) == b"bool"
-
-    @property
     def varies(self) -> bool:
         """True if rows may have different shapes."""
         from tfrecord_io.rows import ColumnRepresentation

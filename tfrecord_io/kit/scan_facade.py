@@ -17,7 +17,7 @@ from tfrecord_io.read import CallSource, ScanHolder, options_from_call
 from tfrecord_io.read import Scan as RoomScan
 
 if TYPE_CHECKING:
-    from tfrecord_io.read import Reader, ScanRows
+    from tfrecord_io.read import Reader, RecordMap, ScanRows
     from tfrecord_io.rows import RowLookup
 
 
@@ -200,6 +200,15 @@ class Scan:
         from tfrecord_io.rows import row_lookup
 
         return row_lookup(self._scan)
+
+    def map_records(self) -> RecordMap:
+        """Give each record of the files an address, the damaged ones, too: they are found beside what is shown of them.
+
+        ValueError if the read has an `offset` or a `limit`.
+        """
+        from tfrecord_io.read import RecordMap
+
+        return RecordMap(self._scan)
 
     # ---- what a library cannot hold
 

@@ -25,8 +25,7 @@ _HOMES = {
     "AddedColumns": "added_columns",  # The columns whose values are in directory names, or are paths
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "Reader": "reader",  # Record batches of one schema from TFRecord files
-    "Damage": "record_map",  # A damaged region of a file
-    "RecordMap": "record_map",  # The records of all files
+    "RecordMap": "record_map",  # The records of files by address, found beside what is shown of them
     "ReadReport": "report",  # The counts of a read so far
     "RowFaultPolicy": "row_fault_policy",  # The policy of `on_error` for rows that were delivered
     "RowFilter": "row_filter",  # A condition on the rows of a read

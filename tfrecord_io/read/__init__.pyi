@@ -19,7 +19,6 @@ from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
 from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
-from tfrecord_io.read.record_map import Damage as Damage
 from tfrecord_io.read.record_map import RecordMap as RecordMap
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.row_fault_policy import RowFaultPolicy as RowFaultPolicy
@@ -36,7 +35,6 @@ __all__ = [
     "BlockWalker",
     "CallSource",
     "ColumnIndexes",
-    "Damage",
     "FileIndex",
     "Files",
     "IndexWriter",

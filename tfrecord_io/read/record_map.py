@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from array import array
 from bisect import bisect_right
@@ -15,20 +16,30 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from itertools import pairwise
+from itertools import groupby, pairwise
 from threading import Event, RLock, Thread
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, byte_size, printable
+from tfrecord_io.base import Registry, ScanOptions, byte_size, printable
 from tfrecord_io.bytes import Array, Checks, FaultCode, FrameHeader, get_engine
+from tfrecord_io.columns import ArrayBuffers, empty_batch
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale
 from tfrecord_io.read.index.record_index import HeaderScanner
 from tfrecord_io.read.plan_random_access import index_around_damage
-from tfrecord_io.store import RandomAccessFile, Source
+from tfrecord_io.read.report import RowOrigins
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan_rows import ScanRows
+from tfrecord_io.read.stored_record import StoredBytes, StoredRecord
+from tfrecord_io.store import RandomAccessFile, ShardName, Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.random_access import RandomAccess
+    from tfrecord_io.read.reader import Reader
 
 _CELL = 64 << 10  # bytes, in each of which the first record has its offset noted
 _EVERY = 256  # records, of which one has
@@ -39,6 +50,8 @@ _THREADS = 8  # that read indexes from a bucket
 _PATIENCE = 1.0  # seconds
 _INDEXED = 4 << 30  # bytes of a file on a disk, from which on its index is read
 _NOTED = 1 << 18  # records whose offsets are looked at together
+_SELECTIONS = 16  # of columns, whose decoders are kept
+_READING = 2  # threads that read all rows
 _FILE = 40  # bits of an address that are the record index
 
 
@@ -61,6 +74,7 @@ class FileMap:
         self._numbers, self._offsets = array("q"), array("q")  # of the records whose offset is noted
         self._blocks: OrderedDict[int, Array] = OrderedDict()  # the offsets of all records from a noted one on
         self.damage: dict[int, Damage] = {}
+        self.largest = 0  # bytes of the largest record found so far
         self._known = 0, 0  # records, and where they end: set at once, as other threads read both
         self.is_complete = False
         self.done = 0.0  # share of the file that has been looked through
@@ -217,6 +231,7 @@ class FileMap:
             chosen = np.union1d(chosen, [0])
         self._offsets.frombytes(starts[chosen].tobytes())
         self._numbers.frombytes(numbers[chosen].astype(np.int64).tobytes())
+        self.largest = max(self.largest, int(np.max(sizes, initial=0)))
         self._known = self.records + len(sizes), int(ends[-1])
 
     def _note_damage(self, damage: Damage) -> None:
@@ -269,11 +284,25 @@ class FileMap:
 class RecordMap:
     """The records of all files; a thread finds them from `begin` to `close`.
 
-    It is what `RandomAccess` reads records from, with addresses for numbers.
+    Attributes
+    ----------
+    LARGE : int
+        Bytes of a record of which features are taken one by one.
+    may_read_all : bool
+        Set it where files in a bucket that have no index may be read for their records.
+    sources : list of Source
+        The files.
     """
 
-    def __init__(self, sources: Sequence[Source], options: ScanOptions) -> None:
-        self.sources = [source.whole_file() for source in sources]
+    LARGE: ClassVar = 8 << 20
+
+    def __init__(self, scan: Scan) -> None:
+        if scan.selection.is_range:
+            raise ValueError("all rows of files have an address: pass the dataset without limit() and offset()")
+        self._scan, options = scan, scan.options
+        self.sources = [source.whole_file() for source in scan.sources]
+        self._file_of = {source.path: file for file, source in enumerate(self.sources)}
+        self._accesses: OrderedDict[tuple[tuple[str, ...], ...], RandomAccess] = OrderedDict()
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         indexes = find_indexes(self.sources)
         pairs = zip(self.sources, indexes, strict=True)
@@ -303,6 +332,24 @@ class RecordMap:
             if self._temporary is None:
                 self._temporary = tempfile.TemporaryDirectory(prefix="tfr-", ignore_cleanup_errors=True)
             return self._temporary.name
+
+    def labels(self) -> list[str]:
+        """Short names of the files, for links: without what all have in common."""
+        names = [os.path.basename(source.path) for source in self.sources]
+        for labels in (list(map(_shorten, names)), names, ["/".join(s.path.split("/")[-2:]) for s in self.sources]):
+            if len(set(labels)) == len(labels):
+                return labels
+        return [f"{at}-{name}" for at, name in enumerate(names)]
+
+    @property
+    def is_filtered(self) -> bool:
+        """True if the scan has a filter, which not all records meet."""
+        return self._scan.row_filter is not None
+
+    @property
+    def schema_source(self) -> str:
+        """Where the schema is from, as in `ReadReport`."""
+        return self._scan.schema_source
 
     @property
     def is_stale(self) -> bool:
@@ -382,11 +429,12 @@ class RecordMap:
     # Rows ---------------------------------------------------------------------------------------------------------
 
     def find(self, rows: int) -> int:
-        """Look for the first rows, until there are so many, or those of a file end; the number of those known."""
-        if rows > self.total:
+        """Look for the first rows, until there are so many, or all are found; the number of those known."""
+        while rows > self.total:
             first = next((file for file in self.files if file.count is None), None)
-            if first is not None:
-                first.find(rows - 1 - self._count()[-1] + first.records)
+            if first is None:
+                break
+            first.find(rows - 1 - self._count()[-1] + first.records)
         return self.total
 
     def address(self, number: int) -> int:
@@ -409,10 +457,10 @@ class RecordMap:
         """File and record index of an address."""
         return address >> _FILE, address & ((1 << _FILE) - 1)
 
-    @staticmethod
-    def addresses(file: int, records: Array) -> Array:
-        """Addresses of records of a file."""
-        return (file << _FILE) + records.astype(np.int64)
+    def address_in(self, file: int, record: int) -> int:
+        """The address of a record of a file; IndexError if there is no such record."""
+        self.files[file].bounds(record, record + 1)
+        return file << _FILE | record
 
     def damage(self, address: int) -> Damage | None:
         """The damage that an address stands for; None of a record."""
@@ -423,14 +471,17 @@ class RecordMap:
     def extent(self, address: int) -> tuple[int, int]:
         """The bytes [begin, end) of a record."""
         file, record = self.place(address)
-        begin, end = self._open_map(file).bounds(record, record + 1).tolist()
+        begin, end = self.open_map(file).bounds(record, record + 1).tolist()
         return begin, end
 
-    def frame(self, address: int) -> Array:
-        """The frame of a record, unchecked."""
-        return self._open_map(self.place(address)[0]).open().read(*self.extent(address))
+    def stored(self, address: int) -> StoredRecord:
+        """The record of an address, as it stands in its file."""
+        begin, end = self.extent(address)
+        file = self.open_map(self.place(address)[0]).open()
+        return StoredRecord(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
 
-    def _open_map(self, file: int) -> FileMap:
+    def open_map(self, file: int) -> FileMap:
+        """The map of a file, which is among the few that are open."""
         if len(self.files) > _OPEN_FILES:
             self._recent[file] = None
             self._recent.move_to_end(file)
@@ -438,50 +489,130 @@ class RecordMap:
                 self.files[self._recent.popitem(last=False)[0]].forget()
         return self.files[file]
 
-    def _runs(self, numbers: Array) -> Iterator[tuple[int, int, int]]:
-        """Addresses as runs of consecutive records: file, first and last record + 1."""
-        cuts = [0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)]
-        for begin, end in pairwise(cuts):
-            if begin < end:
-                file, record = self.place(int(numbers[begin]))
-                yield file, record, record + end - begin
+    def batches(
+        self, addresses: Sequence[int], names: Sequence[str], taken: Sequence[str] | None = None
+    ) -> Iterator[tuple[list[int], pa.RecordBatch, dict[int, str]]]:
+        """Columns of records in batches, with their addresses; and by address what is wrong with other records.
 
-    def __len__(self) -> int:
-        return self.total
+        Of a record that is `LARGE`, features that are not small are null but for those of the columns that are `taken`,
+        by default all.
+        """
+        access, left = self._access(names, names if taken is None else taken), dict.fromkeys(addresses)
+        nothing = empty_batch(pa.schema([self._scan.schema.field(name) for name in names]))
+        for part in (list(addresses), *([address] for address in addresses)):
+            wanted = [address for address in part if address in left]
+            if not wanted:
+                continue
+            try:
+                for numbers, batch in access.batches(np.array(wanted, np.int64), leaves_out=len(wanted) > 1):
+                    yield numbers.tolist(), batch, {}
+                    for address in numbers.tolist():
+                        left.pop(address, None)
+            except TFRecordError as error:
+                if len(wanted) == 1:
+                    yield [], nothing, {wanted[0]: error.detail}
+                    left.pop(wanted[0])
 
-    def locate(self, numbers: Array) -> tuple[Array, Array]:
-        """File and record index of addresses."""
-        return numbers >> _FILE, numbers & ((1 << _FILE) - 1)
+    def _access(self, names: Sequence[str], taken: Sequence[str]) -> RandomAccess:
+        key = (tuple(names), tuple(taken))
+        access = self._accesses.get(key)
+        if access is None:
+            scan = self._scan.only(names).without_filter()
+            frames: Any = MappedFrames(self, frozenset(taken))
+            access = self._accesses[key] = ScanRows(scan).random_access(frames, Recovery.of("skip", self.sources))
+            if len(self._accesses) > _SELECTIONS:
+                self._accesses.popitem(last=False)
+        return access
 
-    def offset(self, file: int, record: int) -> int:
-        """The offset of a record, or where the one before ends."""
-        bounds = self.files[file].bounds(max(0, record - 1), max(1, record))
-        return int(bounds[1 if record else 0])
+    def search(self, filters: Any = None) -> Iterator[tuple[Addresses, float]]:
+        """The addresses of the rows that meet a condition, which become more, and the share of the files that was read.
 
-    def chunks(self, numbers: Array, most_bytes: int) -> Iterator[Array]:
-        """Split addresses into parts of at most `most_bytes`; a larger record is its own part."""
-        sizes = np.concatenate([np.empty(0, np.int64), *(self._sizes(*run) for run in self._runs(numbers))])
-        first = size = 0
-        for at, of_record in enumerate(sizes.tolist()):
-            if at > first and size + of_record > most_bytes:
-                yield numbers[first:at]
-                first, size = at, 0
-            size += of_record
-        if first < len(numbers):
-            yield numbers[first:]
+        Records that are damaged are left out.
+        """
+        found = Addresses()
+        for addresses, _, share in self.read((), filters):
+            found.add(addresses)
+            yield found, share
+        yield found, 1.0
 
-    def _sizes(self, file: int, begin: int, end: int) -> Array:
-        return np.diff(self._open_map(file).bounds(begin, end))
+    def read(
+        self, names: Sequence[str], filters: Any = None, *, takes_large: bool = True
+    ) -> Iterator[tuple[Array, pa.RecordBatch, float]]:
+        """Columns of the rows that meet a condition, with their addresses, and the share of the files that was read.
 
-    def join_frames(self, numbers: Array) -> tuple[Array, Array]:
-        """The frames of records one after the other: their bytes, and a 0 and where each frame ends."""
-        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
-        for file, begin, end in self._runs(numbers):
-            bounds = self._open_map(file).bounds(begin, end)
-            parts.append(self.files[file].open().read(int(bounds[0]), int(bounds[-1])))
-            sizes.append(np.diff(bounds))
+        Records that are damaged are left out; without `takes_large`, large features of large records are null.
+        """
+        scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).only(names)
+        done = 0
+        for is_large, files in groupby(range(len(self.files)), self._has_large):
+            group = [*files]
+            is_whole = len(group) == len(self.files)
+            part = scan if is_whole else scan.with_sources([scan.sources[file] for file in group])
+            rows = self._read_large(part, group, takes_large=takes_large) if is_large else self._read_small(part)
+            for addresses, batch, share in rows:
+                yield addresses, batch, (done + share * len(group)) / len(self.files)
+            done += len(group)
+
+    def _has_large(self, file: int) -> bool:
+        """True if a file has large records; of a bucket, among those that are known."""
+        map_ = self.files[file]
+        if self._local and not map_.is_compressed:
+            map_.find(sys.maxsize)
+        return map_.largest > self.LARGE
+
+    def _read_small(self, scan: Scan) -> Iterator[tuple[Array, pa.RecordBatch, float]]:
+        last = -1
+        for on_error in ("raise", "skip"):  # column indexes are searched by the first alone
+            options = {"on_error": on_error, "threads": _READING, "batch_bytes": self.LARGE}
+            try:
+                with ScanRows(scan.with_options(**options)).open() as reader:
+                    row = 0
+                    for batch in reader:
+                        addresses = self._addresses_of(reader, row, row + len(batch))
+                        row += len(batch)
+                        is_new = addresses > last
+                        share = min(1.0, reader.report.bytes / max(1, scan.bytes or reader.report.bytes))
+                        if is_new.all():
+                            yield addresses, batch, share
+                        elif is_new.any():
+                            yield addresses[is_new], batch.filter(pa.array(is_new)), share
+                        last = max(last, int(addresses[-1]) if len(addresses) else -1)
+                return
+            except TFRecordError:
+                if on_error == "skip":
+                    raise
+
+    def _addresses_of(self, reader: Reader, begin: int, end: int) -> Array:
+        """The addresses of the rows [begin, end) of a reader."""
+        picked = [file for file in reader.scan.picked or () if file.source is not None]
+        sources, parts = reader.scan.sources, [np.empty(0, np.int64)]
+        for file, records in reader.origins.numbers(begin, end):
+            if picked and (chosen := picked[file].records) is not None:
+                records = chosen[records]
+            parts.append((self._file_of[sources[file].path] << _FILE) + records.astype(np.int64))
+        return np.concatenate(parts)
+
+    def _read_large(
+        self, scan: Scan, files: Sequence[int], *, takes_large: bool
+    ) -> Iterator[tuple[Array, pa.RecordBatch, float]]:
+        condition, names = scan.row_filter, scan.schema.names
+        of_condition = () if condition is None else condition.columns
+        needed = list(dict.fromkeys([*names, *of_condition]))
+        taken = needed if takes_large else of_condition
+        for at, file in enumerate(files):
+            count = self.files[file].records
+            for first in range(0, count, _EVERY):
+                records = [r for r in range(first, min(first + _EVERY, count)) if r not in self.files[file].damage]
+                for numbers, batch, _ in self.batches([file << _FILE | record for record in records], needed, taken):
+                    addresses = np.array(numbers, np.int64)
+                    if condition is not None:
+                        passes = condition.mask(batch)
+                        addresses, batch = addresses[ArrayBuffers(passes).numbers], batch.filter(passes)
+                    yield addresses, batch.select(names), (at + first / count) / len(files)
+
+    def note_read(self) -> None:
+        """Let the search for all records begin, as the first rows were read."""
         self._is_read.set()
-        return np.concatenate(parts), np.cumsum(np.concatenate(sizes))
 
     def close(self) -> None:
         """End the thread, close the files, and remove the decompressed copies."""
@@ -493,3 +624,105 @@ class RecordMap:
             file._file = None
         if self._temporary is not None:
             self._temporary.cleanup()
+
+
+def _shorten(name: str) -> str:
+    """The name of a file without the number of all shards, or the suffix of TFRecord files.
+
+    >>> _shorten("train-00000-of-00002.tfrecord"), _shorten("a.tfrecord")
+    ('train-00000', 'a')
+    """
+    shard, (stem, suffix) = ShardName.parse(name), os.path.splitext(name)
+    if shard is not None:
+        return f"{shard.base}-{shard.index:0{shard.width}}"
+    return stem if suffix in Registry.RECORD_SUFFIXES else name
+
+
+class Addresses:
+    """Ascending addresses, of which those of a file take a bit for each record at most.
+
+    >>> found = Addresses()
+    >>> found.add(np.array([3, 4, 9]))
+    >>> len(found), found[1:3]
+    (3, [4, 9])
+    """
+
+    def __init__(self) -> None:
+        self._rows = RowOrigins()
+
+    def __len__(self) -> int:
+        return self._rows.rows
+
+    def __getitem__(self, part: slice) -> list[int]:
+        begin, end, _ = part.indices(len(self))
+        parts = self._rows.numbers(begin, end)
+        return [address for file, records in parts for address in ((file << _FILE) + records).tolist()]
+
+    def add(self, addresses: Array) -> None:
+        """Add addresses behind those that are here."""
+        files = addresses >> _FILE
+        for file in np.unique(files).tolist():
+            records = addresses[files == file] - (file << _FILE)
+            first = int(records[0])
+            self._rows.add_some("", first, records - first, file=file)
+
+
+class MappedFrames:
+    """The frames of the records of a map, as `RandomAccess` reads them, with addresses for numbers.
+
+    Of large records, the features of some columns, and those that are small.
+    """
+
+    def __init__(self, map_: RecordMap, names: frozenset[str]) -> None:
+        self._map, self._names, self.sources = map_, names, map_.sources
+
+    def __len__(self) -> int:
+        return self._map.total
+
+    def locate(self, numbers: Array) -> tuple[Array, Array]:
+        """File and record index of addresses."""
+        return numbers >> _FILE, numbers & ((1 << _FILE) - 1)
+
+    def offset(self, file: int, record: int) -> int:
+        """The offset of a record, or where the one before ends."""
+        bounds = self._map.files[file].bounds(max(0, record - 1), max(1, record))
+        return int(bounds[1 if record else 0])
+
+    def chunks(self, numbers: Array, most_bytes: int) -> Iterator[Array]:
+        """Split addresses into parts of at most `most_bytes`; a larger record, and a large one, is its own part."""
+        most_bytes = min(most_bytes, RecordMap.LARGE)
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(self._bounds(*run)) for run in self._runs(numbers))])
+        first = size = 0
+        for at, of_record in enumerate(sizes.tolist()):
+            if at > first and size + of_record > most_bytes:
+                yield numbers[first:at]
+                first, size = at, 0
+            size += of_record
+        if first < len(numbers):
+            yield numbers[first:]
+
+    def join_frames(self, numbers: Array) -> tuple[Array, Array]:
+        """The frames of records one after the other: their bytes, and a 0 and where each frame ends."""
+        parts, sizes = [np.empty(0, np.uint8)], [np.zeros(1, np.int64)]
+        for file, begin, end in self._runs(numbers):
+            bounds = self._bounds(file, begin, end)
+            if end == begin + 1 and bounds[1] - bounds[0] > RecordMap.LARGE:
+                frame = self._map.stored(file << _FILE | begin).frame_of(self._names)
+                parts.append(np.frombuffer(frame, np.uint8))
+                sizes.append(np.array([len(frame)]))
+                continue
+            parts.append(self._map.files[file].open().read(int(bounds[0]), int(bounds[-1])))
+            sizes.append(np.diff(bounds))
+        self._map.note_read()
+        return parts[1] if len(parts) == 2 else np.concatenate(parts), np.cumsum(np.concatenate(sizes))
+
+    def _bounds(self, file: int, begin: int, end: int) -> Array:
+        return self._map.open_map(file).bounds(begin, end)
+
+    def _runs(self, numbers: Array) -> Iterator[tuple[int, int, int]]:
+        """Addresses as runs of consecutive records: file, first and last record + 1."""
+        cuts = [0, *(np.flatnonzero(np.diff(numbers) != 1) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise(cuts):
+            if begin < end:
+                file, record = RecordMap.place(int(numbers[begin]))
+                yield file, record, record + end - begin

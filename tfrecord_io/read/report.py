@@ -147,11 +147,20 @@ class RowOrigins:
             yield file, record, stop - begin
             begin = stop
 
-    def numbers(self) -> Iterator[tuple[int, Array]]:
-        """The records of all rows, also where a filter left some out: a file, and ascending record indexes in it."""
-        ends = [*(first for first, *_ in self._runs), self.rows][1:]
-        for (first, file, _, record, bits), end in zip(self._runs, ends, strict=True):
-            yield file, record + (np.arange(end - first) if bits is None else np.flatnonzero(np.unpackbits(bits)))
+    def numbers(self, begin: int = 0, end: int | None = None) -> Iterator[tuple[int, Array]]:
+        """The records of rows, by default of all, also where a filter left some out: a file, and record indexes in it.
+
+        The record indexes ascend.
+        """
+        end = self.rows if end is None else min(end, self.rows)
+        at = max(0, bisect_right(self._runs, begin, key=itemgetter(0)) - 1)
+        while begin < end:
+            first, file, _, record, bits = self._runs[at]
+            stop = min(end, self._runs[at + 1][0]) if at + 1 < len(self._runs) else end
+            part = slice(begin - first, stop - first)
+            numbers = np.arange(part.start, part.stop) if bits is None else np.flatnonzero(np.unpackbits(bits))[part]
+            yield file, record + numbers
+            begin, at = stop, at + 1
 
     def place(self, row: int) -> tuple[int, str, int]:
         """The file number, path and record index of a row: a path may be given twice."""

@@ -51,13 +51,12 @@ class Client:
 @pytest.fixture
 def client() -> Iterator[Any]:
     """Serve a source, until the test ends."""
-    from tfrecord_io.base import ReadOptions
     from tfrecord_io.plugins.browse.browse_server import make_server
 
     made: list[tfr.typing.BrowseServer] = []
 
     def serve(source: Any, other: Any = None, **keywords: Any) -> Client:
-        made.append(make_server(source, ReadOptions(), other, **keywords))
+        made.append(make_server(source, {}, other, **keywords))
         return Client(made[-1])
 
     yield serve

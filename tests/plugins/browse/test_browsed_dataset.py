@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base import ReadOptions
-from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset
-from tfrecord_io.read.record_map import Damage
+from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
 
 
 @pytest.fixture
@@ -21,7 +19,7 @@ def browsed(tmp_path: Path) -> Iterator[Any]:
     made: list[BrowsedDataset] = []
 
     def open_dataset(source: Any, **options: Any) -> BrowsedDataset:
-        made.append(BrowsedDataset(source, ReadOptions(**options)))
+        made.append(BrowsedDataset(source, options))
         return made[-1]
 
     yield open_dataset
@@ -55,8 +53,8 @@ def test_a_search_finds_the_rows_of_a_filter(browsed: Any, tmp_path: Path, index
     search.join()
     assert search.error == ""
     expected = tfr.dataset(tmp_path).filter("label == 3 and x > 1000").to_table()["x"].to_pylist()
-    found = dict(dataset.rows(search.found.tolist(), ["x"]))
-    assert [found[address]["x"] for address in search.found.tolist()] == expected
+    found = dict(dataset.rows(search.found[:], ["x"]))
+    assert [found[address]["x"] for address in search.found[:]] == expected
     with pytest.raises(tfr.errors.FeatureNotFoundError):
         dataset.search("nothing == 3")
 
@@ -71,11 +69,11 @@ def test_a_search_goes_on_behind_damage(browsed: Any, tmp_path: Path) -> None:
     dataset.map.find(100)
     search = dataset.search("x >= 0")
     search.join()
-    found = dict(dataset.rows(search.found.tolist(), ["x"]))
+    found = dict(dataset.rows(search.found[:], ["x"]))
     assert [row["x"] for row in found.values()] == [
-        row["x"] for row in rows(dataset, *range(100)) if not isinstance(row, Damage)
+        row["x"] for row in rows(dataset, *range(100)) if not isinstance(row, Problem)
     ]
-    assert sum(isinstance(row, Damage) for row in rows(dataset, *range(100))) == 1
+    assert sum(isinstance(row, Problem) for row in rows(dataset, *range(100))) == 1
 
 
 def test_records_that_are_no_messages_are_shown_as_bytes(browsed: Any, tmp_path: Path) -> None:
@@ -95,11 +93,9 @@ def test_a_summary_says_what_it_is_of(browsed: Any, tmp_path: Path) -> None:
     assert sample.words == "a sample of 2,000 of 9,000 rows, from 50 places"
     whole = dataset.summary("word", "x < 600", all_rows=True)
     whole.join()
-    assert (whole.words, whole.nulls, dict(whole.values)) == (
-        "all 600 rows that meet the condition",
-        200,
-        {"a": 200, "b": 200},
-    )
+    assert whole.words == "all 600 rows that meet the condition"
+    assert whole.statistics.summary.nulls == 200
+    assert whole.statistics.counts.counts == {"a": 200, "b": 200}
 
 
 def test_a_dataset_that_was_replaced_is_opened_again(browsed: Any, tmp_path: Path) -> None:
@@ -127,15 +123,15 @@ def test_a_summary_counts_rows_behind_damage_once(browsed: Any, tmp_path: Path) 
     path.write_bytes(data)
     summary = browsed(path).summary("x", "", all_rows=True)
     summary.join()
-    assert (summary.rows, summary.error) == (99, "")
+    assert (summary.statistics.records, summary.error) == (99, "")
 
 
 def test_a_dataset_with_a_filter_shows_what_meets_it(browsed: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(100)}, tmp_path / "a.tfrecord")
     dataset = browsed(tfr.dataset(tmp_path / "a.tfrecord").filter("x < 10"))
-    assert dataset.is_filtered
+    assert dataset.map.is_filtered
     dataset.search("x > 5").join()
-    assert dataset.search("x > 5").found.tolist() == [6, 7, 8, 9]
+    assert dataset.search("x > 5").found[:] == [6, 7, 8, 9]
     summary = dataset.summary("x", "", all_rows=False)
     summary.join()
     assert summary.words == "all 10 rows that meet the condition"
@@ -154,5 +150,5 @@ def test_a_damaged_first_record_does_not_hide_the_others(browsed: Any, tmp_path:
     data[14] ^= 1
     path.write_bytes(data)
     dataset = browsed(path)
-    assert isinstance(rows(dataset, 0)[0], Damage)
+    assert isinstance(rows(dataset, 0)[0], Problem)
     assert rows(dataset, 3)[0] == {"x": 3}

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.apps.views.feature_statistics import FeatureStatistics
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.columns.arrow.output.column_statistics import temporal_value
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
-from tfrecord_io.plugins.report.feature_statistics import FeatureStatistics
 from tfrecord_io.plugins.report.report_sample import SampleLimits
 
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import cache
-from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -166,31 +165,6 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 raise
             lines = (line.strip(" ^") for line in f"{error}{_advice(sql, error)}".split("\n"))
             raise ValueError("; ".join(filter(None, lines))) from error
-
-
-_FOR_OTHERS = ("python_enable_replacements = false", "enable_external_access = false", "memory_limit = '100MB'")
-
-
-def query_rows(source: FilesLike, sql: str, *, limit: int, seconds: float) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The columns and the first rows of a query by someone else, whose only table is ``data``.
-
-    It reads no other file, writes none, and is interrupted after so many `seconds`. ValueError if DuckDB refuses it.
-    """
-    with needs("duckdb"):
-        import duckdb
-    with duckdb.connect() as connection:
-        register_duckdb(connection, source, name="data")
-        for setting in (*_FOR_OTHERS, "lock_configuration = true"):
-            connection.execute(f"SET {setting}")
-        timer = Timer(seconds, connection.interrupt)
-        timer.start()
-        try:
-            answer = connection.execute(sql)
-            return [column[0] for column in answer.description or ()], answer.fetchmany(limit)
-        except duckdb.Error as error:
-            raise ValueError(str(error)) from error
-        finally:
-            timer.cancel()
 
 
 def _interruptible(connection: duckdb.DuckDBPyConnection, call: Callable[..., T], *arguments: Any) -> T:

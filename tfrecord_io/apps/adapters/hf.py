@@ -235,7 +235,8 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if not isinstance(array, pa.ExtensionArray):
         return array
     storage = array.storage
-    if Column(field).is_bool_tensor:  # which Arrow has as uint8
+    column = Column(field)
+    if column.is_tensor and column.dtype_and_shape[0].name == "bool":  # which Arrow has as uint8
         bools = pa.list_(pa.bool_(), getattr(storage.type, "list_size", -1))
         is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
         storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import io
 import wave
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tfrecord_io.apps.views.elements import element, text
 from tfrecord_io.apps.views.media import MediaSample
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RawImages
 from tfrecord_io.kit import printable
 
@@ -60,7 +61,7 @@ _COLD, _WARM = np.array([68, 1, 84.0]), np.array([253, 231, 37.0])  # the ends o
 _MIDDLE = np.array([33, 145, 140.0])
 
 
-def line(values: Array, label: str = "Values in their order") -> str:
+def line(values: NDArray[Any], label: str = "Values in their order") -> str:
     """Numbers as a line, of many the mean of each part; empty where there are not two finite ones.
 
     >>> line(np.array([1.0])), "<path" in line(np.arange(5))
@@ -108,7 +109,7 @@ def _drawing(content: str, kind: str, label: str) -> str:
     return element("svg", content, **box, class_=kind, role="img", aria_label=label)
 
 
-def heat_map(values: Array, side: int) -> bytes | None:
+def heat_map(values: NDArray[Any], side: int) -> bytes | None:
     """Numbers of two dimensions or more as a PNG from dark (the least) to bright; None if they are none.
 
     >>> heat_map(np.arange(6).reshape(2, 3), 32)[:8]

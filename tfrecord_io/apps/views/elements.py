@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import html
 import math
+from importlib import resources
 from typing import Any
 
 from tfrecord_io.base import short
@@ -14,6 +15,11 @@ from tfrecord_io.kit import printable
 
 _LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
 _SEPARATED = 10_000
+
+
+def style() -> str:
+    """The style sheet of what is here."""
+    return resources.files("tfrecord_io.apps.views").joinpath("style.css").read_text("utf-8")
 
 
 def text(value: object, limit: int = 200) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
-from tfrecord_io.base import byte_size, short
-from tfrecord_io.bytes import Array, ForeignFile
+from tfrecord_io.base import short
+from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
-from tfrecord_io.kit import RowFault
+from tfrecord_io.kit import RowFault, byte_size
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2
@@ -357,7 +358,7 @@ def _masks(row: Row, name: str, side: int) -> bytes | None:
         import PIL.Image
     except ImportError:
         return None
-    drawn: Array | None = None
+    drawn: NDArray[Any] | None = None
     for at, data in enumerate(masks[:_MOST_BOXES]):
         if not isinstance(data, bytes):
             continue
@@ -373,7 +374,7 @@ def _masks(row: Row, name: str, side: int) -> bytes | None:
     return None if drawn is None else RawImages.png(drawn)
 
 
-def _raw_thumbnail(raw: RawImages, value: Array, side: int) -> Thumbnail:
+def _raw_thumbnail(raw: RawImages, value: NDArray[Any], side: int) -> Thumbnail:
     """A small copy of raw pixels; of 16 bits the upper 8."""
     try:
         pixels = raw.image(0, value)
@@ -383,7 +384,7 @@ def _raw_thumbnail(raw: RawImages, value: Array, side: int) -> Thumbnail:
     return Thumbnail(png_of(shown, side), "image/png", pixels.shape[1], pixels.shape[0])
 
 
-def png_of(pixels: Array, side: int = SIDE) -> bytes:
+def png_of(pixels: NDArray[Any], side: int = SIDE) -> bytes:
     """A PNG of uint8 [height, width] or [height, width, channels]; each n-th pixel of a large one.
 
     >>> png_of(np.zeros((2, 3), np.uint8))[:8]

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-
-from tfrecord_io.bytes import Array
+from numpy.typing import NDArray
 
 KEPT = 32_768  # values that are kept of more: a random sample
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -60,7 +59,7 @@ class NumberStatistics:
     mean: float | None
     deviation: float | None
     quantiles: tuple[float, ...]
-    kept: Array = field(repr=False, compare=False)
+    kept: NDArray[Any] = field(repr=False, compare=False)
 
     @property
     def histogram(self) -> Histogram | None:
@@ -102,7 +101,7 @@ class NumberAccumulator:
         self._low, self._high = math.inf, -math.inf
         self._kept, self._keys = np.empty(0), np.empty(0)  # the values with the smallest of all random keys
 
-    def add(self, values: Array) -> None:
+    def add(self, values: NDArray[Any]) -> None:
         """Add numbers of any dtype."""
         values = np.asarray(values).astype(np.float64, copy=False).reshape(-1)
         self._count += len(values)
@@ -118,7 +117,7 @@ class NumberAccumulator:
         self._add_moments(finite)
         self._keep(finite)
 
-    def _add_moments(self, finite: Array) -> None:
+    def _add_moments(self, finite: NDArray[Any]) -> None:
         """Chan, Golub and LeVeque: Updating formulae and a pairwise algorithm for computing sample variances."""
         with np.errstate(over="ignore", invalid="ignore"):
             count = len(finite)
@@ -130,7 +129,7 @@ class NumberAccumulator:
             self._mean += difference * count / total
             self._finite = total
 
-    def _keep(self, finite: Array) -> None:
+    def _keep(self, finite: NDArray[Any]) -> None:
         keys = self._random.random(len(finite))
         if len(self._kept) >= KEPT:
             is_chosen = keys < self._keys.max()
@@ -160,7 +159,7 @@ class NumberAccumulator:
         )
 
 
-def edges_of(*statistics: NumberStatistics) -> Array:
+def edges_of(*statistics: NumberStatistics) -> NDArray[Any]:
     """Edges of one histogram of the numbers of all sides, at least one number: integers for integers.
 
     >>> numbers = NumberAccumulator(np.random.default_rng(0))
@@ -188,7 +187,7 @@ def edges_of(*statistics: NumberStatistics) -> Array:
     return np.unique((2 * halves).clip(low, high))
 
 
-def histogram(kept: Array, edges: Array) -> Histogram:
+def histogram(kept: NDArray[Any], edges: NDArray[Any]) -> Histogram:
     """The numbers of sorted values between edges that enclose them all."""
     positions = np.searchsorted(kept, edges[1:-1], side="left")
     counts = np.diff(np.concatenate([[0], positions, [len(kept)]]))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tfrecord_io.apps.views.drawings import figure, heat_map, line, waveform
 from tfrecord_io.apps.views.elements import element, number, text, value_text
 from tfrecord_io.apps.views.media import MediaSample, Row, audio_mime, image_mime, media_of
-from tfrecord_io.base import byte_size, short
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import json_value
-from tfrecord_io.kit import counted, printable
+from tfrecord_io.base import short
+from tfrecord_io.columns import Column, json_value
+from tfrecord_io.kit import byte_size, counted, printable
 
 _THUMBNAIL, _LARGE = 144, 640  # pixels of the longer side
 _WIDTH, _LONG = 140, 20_000  # characters of a text in a table, and on the page of a record
@@ -30,6 +31,42 @@ _BESIDE = re.compile(r"(?:^|/)(?:object|objects)/|(?:^|/)(?:height|width|label|c
 Url = Callable[[str], str]  # of the whole value of a column
 
 NULL = element("span", "null", class_="null")
+_NUMBER = re.compile(r"u?int\d+|float|double|halffloat|bool")
+
+
+@dataclass(frozen=True, slots=True)
+class LargeValue:
+    """A value that is too large for a page: its first bytes, and how many it has."""
+
+    head: bytes
+    size: int
+
+
+def value_of(column: pa.NDArray[Any], at: int, field: pa.Field) -> Any:
+    """The value of a row, as `value_cell` takes it.
+
+    Text, bytes and lists of them need no import of pandas, which takes longer than a screen.
+    """
+    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+    if Column(column.type).is_text_or_bytes:
+        return column[at].as_py()
+    items = column[at].values if is_list and column[at].is_valid else None
+    if items is not None and Column(items.type).is_text_or_bytes:
+        return np.fromiter(items.to_pylist(), object, len(items))
+    is_number = items is not None and (pa.types.is_integer(items.type) or pa.types.is_floating(items.type))
+    if items is not None and is_number and not items.null_count:
+        return np.from_dlpack(items).copy()
+    return Column(field).cell(column, at)
+
+
+def cell_kind(row: Row | None, field: pa.Field) -> str:
+    """ "image", "audio", "number" or "text": how wide and high the cells of a column are, by the value of a row."""
+    value = None if row is None or not may_be_image(field) else row.get(field.name)
+    if getattr(value, "ndim", 0) > 1 or (isinstance(value, bytes) and value_mime(value).startswith("video/")):
+        return "image"
+    if row is not None and value is not None and (shown := media_of(row, field, {}, 16)):
+        return shown[0]
+    return "number" if _NUMBER.fullmatch(str(field.type)) else "text"
 
 
 def companions(name: str, names: Sequence[str]) -> list[str]:
@@ -61,6 +98,8 @@ def value_cell(row: Row, field: pa.Field, forms: Mapping[str, str], url: Url, *,
     value = row.get(field.name)
     if value is None:
         return NULL
+    if isinstance(value, LargeValue):
+        return bytes_cell(value.head, url(field.name), large=large, size=value.size)
     if may_be_image(field):
         shown = _media(row, field, forms, url, large=large)
         if shown is not None:
@@ -139,18 +178,22 @@ def text_of_lines(lines: str) -> str:
     return "\n".join(text(part, _LONG) for part in lines.split("\n"))
 
 
-def bytes_cell(value: bytes, url: str, *, large: bool) -> str:
+def bytes_cell(value: bytes, url: str, *, large: bool, size: int | None = None) -> str:
+    """Bytes as text if they are, else in hex; `size`: how many there are, if these are only the first ones."""
     if not value:
         return _empty("0 bytes")
+    size = len(value) if size is None else size
+    whole = _whole(url, "save all bytes") if large else ""
     is_text = False
     try:
         decoded = value[:_LONG].decode()
         is_text = all(c.isprintable() or c in "\n\r\t" for c in decoded)
     except UnicodeDecodeError:
         decoded = ""
-    note = element("span", f"{byte_size(len(value))}", class_="note")
+    note = element("span", byte_size(size), class_="note")
     if is_text:
-        return element("span", note, class_="kind") + _text(decoded, url, large=large)
+        shown = element("span", note, class_="kind") + _text(decoded, url, large=large)
+        return shown + (whole if size > len(decoded) else "")
     if not large:
         return element("span", note, class_="kind") + element(
             "code", value[:16].hex(" ") + (" …" if len(value) > 16 else "")
@@ -160,12 +203,10 @@ def bytes_cell(value: bytes, url: str, *, large: bool) -> str:
         part = value[at : at + 16]
         plain = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
         lines.append(f"{at:08x}  {part.hex(' '):<47}  {plain}")
-    return (
-        element("pre", text_of_lines("\n".join(lines)), class_="hex", tabindex=0) + note + _whole(url, "save all bytes")
-    )
+    return element("pre", text_of_lines("\n".join(lines)), class_="hex", tabindex=0) + note + whole
 
 
-def _array(value: Array, url: str, *, large: bool) -> str:
+def _array(value: NDArray[Any], url: str, *, large: bool) -> str:
     if not value.size:
         return _empty("empty list" if value.ndim == 1 else f"empty, {_shape(value)}")
     if value.ndim > 1:
@@ -199,14 +240,14 @@ def text_if_any(item: Any) -> Any:
     return item
 
 
-def _values(value: Array, url: str) -> str:
+def _values(value: NDArray[Any], url: str) -> str:
     flat = value.reshape(-1)
     shown = ", ".join(text(number(item)) for item in flat[:_MOST_ITEMS].tolist())
     more = ", …" if flat.size > _MOST_ITEMS else ""
     return element("details", element("summary", f"{flat.size:,} values") + element("p", shown + more, class_="mono"))
 
 
-def _shape(value: Array) -> str:
+def _shape(value: NDArray[Any]) -> str:
     return " × ".join(map(str, value.shape))
 
 

@@ -35,12 +35,11 @@ def browse(
 
     from tfrecord_io.apps.cli import output
     from tfrecord_io.plugins.browse.browse_server import has_browser, make_server
-    from tfrecord_io.plugins.browse.core_names import ReadOptions
 
     if key is not None and compare is None:
         raise click.UsageError("--key is for --compare, which is missing")
     stated = {name: value for name, value in keywords.items() if value is not None or name == "compression"}
-    server = make_server(path, ReadOptions.from_keywords(stated), compare, key=key, host=host, port=port)
+    server = make_server(path, stated, compare, key=key, host=host, port=port)
     output.print_result(as_json, {"url": server.url}, server.url)
     opens = not no_open and has_browser()
     if opens:

@@ -8,52 +8,25 @@ import json
 import os
 import re
 import secrets
-import shlex
 import shutil
 import signal
 import socket
 import sys
 import webbrowser
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from importlib import resources
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
-from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Search
-from tfrecord_io.plugins.browse.core_names import (
-    NULL,
-    Damage,
-    FilesLike,
-    ReadOptions,
-    Row,
-    ScanHolder,
-    StorageLike,
-    TFRecordError,
-    box_forms_of,
-    byte_size,
-    check_keywords,
-    companions,
-    counted,
-    element,
-    may_be_image,
-    media_of,
-    needs,
-    options_from_call,
-    printable,
-    query_rows,
-    short,
-    text,
-    value_cell,
-    value_mime,
-)
-from tfrecord_io.plugins.browse.record_page import record_page, summary_page
+from tfrecord_io.apps.views import style
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.kit import check_keywords, needs
+from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset
+from tfrecord_io.plugins.browse.pages import Pages
+from tfrecord_io.typing import FilesLike, StorageLike
 
-_PACKAGE = "tfrecord_io.plugins.browse.page"
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _ANY = {"0.0.0.0", "::", ""}
-_MOST_ROWS, _MOST_COLUMNS = 200, 100  # of an answer
-_MOST_ENTRIES = 500  # columns on the page of a record
-_SQL_ROWS, _SQL_SECONDS = 1000, 120
 _CLOSED_SECONDS = 3.0  # without a page, after which a server that was opened for one ends
 _FRAME_HEIGHT = 640  # pixels, in a notebook
 _HEADERS = {
@@ -66,277 +39,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
 }
 _ERRORS = (TFRecordError, ValueError, TypeError, LookupError, OSError)
-
-
-class Pages:
-    """Answers to the requests of the page, as JSON with HTML in it."""
-
-    def __init__(self, dataset: BrowsedDataset, other: BrowsedDataset | None, key: str | None) -> None:
-        self.dataset, self.other, self.key = dataset, other, key
-
-    def info(self, _: Any) -> dict[str, Any]:
-        """The columns and the files."""
-        dataset = self.dataset
-        schema = dataset.schema
-        sizes = [source.size for source in dataset.map.sources]
-        size = "" if None in sizes else f", {byte_size(sum(s for s in sizes if s is not None))}"
-        return {
-            "title": _title(dataset),
-            "files": f"{counted(len(sizes), 'file')}{size}, schema {dataset.scan.schema_source}",
-            "names": [text(name, 120) or "(empty)" for name in dataset.names],
-            "plain": [*dataset.names],
-            "types": [text(dataset.scan.shown_type(field), 80) for field in schema],
-            "kinds": _kinds(dataset),
-            "problem": printable(dataset.problem, 1000),
-            "compare": self.other is not None,
-            "filtered": dataset.is_filtered,
-            "sql": _has_duckdb(),
-        }
-
-    def status(self) -> dict[str, Any]:
-        """How much of the files is known."""
-        map_ = self.dataset.map
-        unread = map_.unread
-        return {
-            "total": map_.total,
-            "complete": map_.is_complete,
-            "progress": round(map_.progress, 3),
-            "unread": byte_size(unread) if unread else "",
-        }
-
-    def rows(self, query: Any) -> dict[str, Any]:
-        """Rows of the table, by number or by number among those found."""
-        dataset, where = self.dataset, query.get("where", "")
-        first, count = max(0, int(query["first"])), min(int(query["count"]), _MOST_ROWS)
-        names = _wanted_columns(dataset, query)[:_MOST_COLUMNS]
-        if where or dataset.is_filtered:
-            addresses = dataset.search(where).found[first : first + count].tolist()
-        else:
-            addresses = []
-            for number in range(first, first + count):
-                try:
-                    addresses.append(dataset.map.address(number))
-                except IndexError:
-                    break
-        cells = self._cells(dataset, addresses, names)
-        others = None if self.other is None else self._others(addresses, names)
-        rows = []
-        for address in addresses:
-            shown = cells[address]
-            row: dict[str, Any] = {"at": dataset.label(address), "n": dataset.map.number(address)}
-            if isinstance(shown, str):
-                row["damage"] = shown
-            else:
-                row["cells"] = shown if others is None else _compare_cells(shown, others.get(address))
-            rows.append(row)
-        return {"rows": rows, "total": dataset.map.total}
-
-    def _cells(self, dataset: BrowsedDataset, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
-        """The HTML of values by address; of a record that is damaged, why."""
-        decoded = _with_companions(dataset, names)
-        forms = box_forms_of(dataset.schema)
-        cells: dict[int, Any] = {}
-        for address, row in dataset.rows(addresses, decoded[: 4 * _MOST_COLUMNS]):
-            if isinstance(row, Damage):
-                cells[address] = text(f"bytes {row.begin:,} to {row.end:,}: {row.reason}", 500)
-                continue
-            url = _value_url(dataset, address, is_other=dataset is self.other)
-            cells[address] = [value_cell(row, dataset.schema.field(name), forms, url) for name in names]
-        return cells
-
-    def _others(self, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
-        """The cells of the partner rows in the other dataset, by the addresses of this dataset."""
-        assert self.other is not None
-        other, partners = self.other, {}
-        if self.key is None:
-            for address in addresses:
-                try:
-                    partners[address] = other.map.address(self.dataset.map.number(address) or 0)
-                except IndexError:
-                    continue
-        else:
-            keys = other.keys(self.key)
-            for address, row in self.dataset.rows(addresses, [self.key]):
-                value = None if isinstance(row, Damage) else row[self.key]
-                if value in keys.addresses:
-                    partners[address] = keys.addresses[value]
-        known = [name for name in names if name in other.names]
-        cells = self._cells(other, list(dict.fromkeys(partners.values())), known)
-        missing = element("span", "no such column", class_="null")
-        found: dict[int, Any] = {}
-        for address, partner in partners.items():
-            shown = cells[partner]
-            by_name = dict(zip(known, shown, strict=True)) if isinstance(shown, list) else {}
-            found[address] = shown if isinstance(shown, str) else [by_name.get(name, missing) for name in names]
-        return found
-
-    def record(self, query: Any) -> dict[str, Any]:
-        """The page of a record."""
-        dataset = self.dataset
-        address = dataset.find(query["at"])
-        names = _wanted_columns(dataset, query) or dataset.names
-        names = names[:_MOST_ENTRIES]
-        decoded = _with_companions(dataset, names)[: 2 * _MOST_ENTRIES]
-        ((_, row),) = dataset.rows([address], decoded, most=2**62)
-        url = _value_url(dataset, address)
-        page = record_page(dataset, address, row, names=names, url=url, forms=box_forms_of(dataset.schema))
-        number = dataset.map.number(address)
-        return {"html": page, "at": dataset.label(address), "n": number, "total": dataset.map.total}
-
-    def find(self, query: Any) -> dict[str, Any]:
-        """The number of a row that is named as ``file:record``, or by its number."""
-        address = self.dataset.find(query["text"])
-        return {"n": self.dataset.map.number(address), "at": self.dataset.label(address)}
-
-    def search(self, query: Any) -> dict[str, Any]:
-        """How far a search is."""
-        if query.get("forget"):
-            self.dataset.forget_search(query["forget"])
-        where = query.get("where", "")
-        job: Search = self.dataset.search(where)
-        job.join(0.15)
-        return {
-            "count": len(job.found),
-            "complete": job.is_complete,
-            "progress": round(job.progress, 3),
-            "error": job.error,
-        }
-
-    def lines(self, query: Any) -> dict[str, Any]:
-        """The command and the line of Python that give the rows and the columns that are shown."""
-        where, dataset = query.get("where", ""), self.dataset
-        names = _wanted_columns(dataset, query)
-        paths = dataset.scan.files if len(dataset.scan.files) <= 3 else _paths_of(dataset)
-        command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
-        command += [part for name in names for part in ("-c", name.replace(",", "?"))]
-        source = repr(paths[0] if len(paths) == 1 else paths)
-        python = f"tfr.dataset({source})" + (f".filter({where!r})" if where else "")
-        python += f".select({names!r})" if names else ""
-        return {"command": shlex.join(command), "python": f"{python}.to_table()"}
-
-    def summary(self, query: Any) -> dict[str, Any]:
-        """The values of a column."""
-        name = self.dataset.names[int(query["column"])]
-        job = self.dataset.summary(name, query.get("where", ""), all_rows=query.get("all") == "1")
-        job.join(0.3)
-        values = [value for value, _ in job.values.most_common(20) if isinstance(value, str | int | float)]
-        return {
-            "html": summary_page(job),
-            "complete": job.is_complete,
-            "progress": round(job.progress, 3),
-            "values": [value if isinstance(value, str) else short(value) for value in values],
-        }
-
-    def sql(self, query: Any) -> dict[str, Any]:
-        """The first rows of a query, whose table is ``data``."""
-        names, rows = query_rows(self.dataset.source, query["query"], limit=_SQL_ROWS + 1, seconds=_SQL_SECONDS)
-        head = "".join(element("th", text(name, 120), scope="col") for name in names)
-        body = "".join(
-            element("tr", "".join(element("td", NULL if v is None else text(short(v, 80), 120)) for v in row))
-            for row in rows[:_SQL_ROWS]
-        )
-        words = f"the first {_SQL_ROWS:,} rows" if len(rows) > _SQL_ROWS else counted(len(rows), "row")
-        return {"html": element("p", words, class_="note") + element("table", f"<tr>{head}</tr>{body}")}
-
-    def value(self, query: Any) -> tuple[bytes, str]:
-        """A whole value, and its media type."""
-        dataset = self.other if query.get("other") == "1" and self.other is not None else self.dataset
-        name = query["column"]
-        dataset.schema.field(name)
-        ((_, row),) = dataset.rows([int(query["address"])], [name], most=2**62)
-        value = None if isinstance(row, Damage) else row[name]
-        if isinstance(value, bytes):
-            return value, value_mime(value)
-        if isinstance(value, str):
-            return value.encode("utf-8", "surrogatepass"), "text/plain; charset=utf-8"
-        raise ValueError(f"the column {name!r} has neither bytes nor text here")
-
-    def close(self) -> None:
-        """Close the files."""
-        for dataset in filter(None, (self.dataset, self.other)):
-            dataset.close()
-
-
-def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
-    """The columns that a query names by their numbers."""
-    return [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at]
-
-
-def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
-    """The columns, and the companions drawn over their images."""
-    images = [name for name in names if may_be_image(dataset.schema.field(name))]
-    beside = [other for name in images for other in companions(name, dataset.names)]
-    return list(dict.fromkeys([*names, *beside]))
-
-
-def _kinds(dataset: BrowsedDataset) -> list[str]:
-    """For each column "image", "audio", "number" or "text": how wide and high its cells are."""
-    names = [name for name in dataset.names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
-    addresses = [dataset.map.address(number) for number in range(min(3, dataset.map.find(3)))]
-    rows = [row for _, row in dataset.rows(addresses, names)] if names else []
-    found = {
-        name: kind
-        for row in rows
-        if not isinstance(row, Damage)
-        for name in names
-        if (kind := _media(row, name, dataset))
-    }
-    numbers = re.compile(r"u?int\d+|float|double|halffloat|bool")
-    return [
-        found.get(field.name) or ("number" if numbers.fullmatch(str(field.type)) else "text")
-        for field in dataset.schema
-    ]
-
-
-def _media(row: Row, name: str, dataset: BrowsedDataset) -> str | None:
-    """ "image" or "audio" for a value that is shown as one."""
-    value = row[name]
-    is_shown = getattr(value, "ndim", 0) > 1 or (isinstance(value, bytes) and value_mime(value).startswith("video/"))
-    shown = None if value is None or is_shown else media_of(row, dataset.schema.field(name), {}, 16)
-    return "image" if is_shown else None if shown is None else shown[0]
-
-
-def _value_url(dataset: BrowsedDataset, address: int, *, is_other: bool = False) -> Callable[[str], str]:
-    from urllib.parse import quote
-
-    other = "&other=1" if is_other else ""
-    return lambda name: f"value?address={address}&column={quote(name, safe='')}{other}"
-
-
-def _compare_cells(cells: list[str], others: Any) -> list[str]:
-    """The cells of two rows, the second where it differs."""
-    if not isinstance(others, list):
-        why = others if isinstance(others, str) else "no such row"
-        return [cells[0] + element("ins", why, class_="null"), *cells[1:]] if cells else cells
-    pairs = zip(cells, others, strict=True)
-    return [a if _without_url(a) == _without_url(b) else element("del", a) + element("ins", b) for a, b in pairs]
-
-
-def _without_url(cell: str) -> str:
-    return re.sub(r"value\?[^\"]*", "", cell)
-
-
-def _paths_of(dataset: BrowsedDataset) -> list[str]:
-    source = dataset.source
-    parts = source if isinstance(source, list | tuple) else [source]
-    if all(isinstance(part, str | os.PathLike) for part in parts):
-        return [os.fspath(part) for part in parts]
-    return list(dataset.scan.files)
-
-
-def _title(dataset: BrowsedDataset) -> str:
-    paths = _paths_of(dataset)
-    name = os.path.basename(paths[0].rstrip("/")) if paths else "no files"
-    return name if len(paths) < 2 else f"{name} and {counted(len(paths) - 1, 'more path')}"
-
-
-def _has_duckdb() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("duckdb") is not None
-
-
-# ---- the application
 
 
 def application(pages: Pages, token: str, host: str, server: BrowseServer) -> Any:
@@ -353,64 +55,54 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
                 content = await run_in_threadpool(call, request.query_params)
             except _ERRORS as error:
                 return JSONResponse({"error": str(error) or type(error).__name__}, 400)
-            if isinstance(content, tuple):
-                data, status, headers = _part(content[0], request.headers.get("range", ""))
-                return Response(data, status, headers, media_type=content[1])
-            return JSONResponse(content)
+            if not isinstance(content, tuple):
+                return JSONResponse(content)
+            pieces, status, headers = _part(content[0], request.headers.get("range", ""))
+            return StreamingResponse(pieces, status, headers, media_type=content[1])
 
         return respond
 
-    def show(_: Any) -> tuple[str, str]:
-        for dataset in filter(None, (pages.dataset, pages.other)):
-            dataset.reload()
-        return _asset("page.html"), "text/html"
-
-    async def page(request: Any) -> Any:
+    async def page(_: Any) -> Any:
         try:
-            content, kind = await run_in_threadpool(show, request)
+            await run_in_threadpool(pages.reload)
         except _ERRORS as error:
-            content, kind = f"<!doctype html><title>browse</title><p>{html.escape(str(error))}", "text/html"
-        return Response(content, media_type=kind)
+            return Response(f"<!doctype html><title>browse</title><p>{html.escape(str(error))}", media_type="text/html")
+        return Response(_asset("page.html"), media_type="text/html")
 
     async def events(request: Any) -> Any:
         return StreamingResponse(server.follow(request), media_type="text/event-stream")
 
-    async def find_all(request: Any) -> Any:
-        pages.dataset.map.may_read_all = True
-        return JSONResponse({})
-
-    names = ("info", "rows", "record", "find", "search", "lines", "summary", "sql", "value")
-    routes = [Route(f"/{token}/{name}", answer(getattr(pages, name)), methods=["GET"]) for name in names]
+    routes = [Route(f"/{token}/{name}", answer(getattr(pages, name)), methods=["GET"]) for name in Pages.ANSWERS]
     routes += [
         Route(f"/{token}/", page),
         Route(f"/{token}/page.js", lambda _: Response(_asset("page.js"), media_type="text/javascript")),
-        Route(f"/{token}/page.css", lambda _: Response(_style(), media_type="text/css")),
+        Route(f"/{token}/page.css", lambda _: Response(style() + _asset("page.css"), media_type="text/css")),
         Route(f"/{token}/events", events),
-        Route(f"/{token}/all", find_all, methods=["POST"]),
+        Route(f"/{token}/all", answer(pages.find_all), methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes), host, server)
 
 
-def _part(value: bytes, wanted: str) -> tuple[bytes, int, dict[str, str]]:
+def _part(value: Any, wanted: str) -> tuple[Iterator[bytes], int, dict[str, str]]:
     """The range of a value that a player asks for, or all of it; the status and headers of the answer.
 
-    >>> _part(b"abcdef", "bytes=2-3")[:2], _part(b"abcdef", "bytes=4-")[0], _part(b"abcdef", "")[:2]
-    ((b'cd', 206), b'ef', (b'abcdef', 200))
+    >>> pieces, status, headers = _part(b"abcdef", "bytes=2-3")
+    >>> [*pieces], status, headers["Content-Range"]
+    ([b'cd'], 206, 'bytes 2-3/6')
     """
+    size, status = len(value), 200
     headers = {"Content-Security-Policy": "sandbox", "Accept-Ranges": "bytes"}
     match = re.fullmatch(r"bytes=(\d+)-(\d*)", wanted)
-    if match is None or int(match[1]) >= len(value):
-        return value, 200, headers
-    begin, end = int(match[1]), min(len(value), int(match[2] or len(value)) + 1)
-    return value[begin:end], 206, headers | {"Content-Range": f"bytes {begin}-{end - 1}/{len(value)}"}
+    if match is not None and int(match[1]) < size:
+        begin, end = int(match[1]), min(size, int(match[2] or size) + 1)
+        value, status = value[begin:end], 206
+        headers["Content-Range"] = f"bytes {begin}-{end - 1}/{size}"
+    headers["Content-Length"] = str(len(value))
+    return iter([value]) if isinstance(value, bytes) else value.pieces(), status, headers
 
 
 def _asset(name: str) -> str:
-    return resources.files(_PACKAGE.rpartition(".")[0]).joinpath("page", name).read_text("utf-8")
-
-
-def _style() -> str:
-    return resources.files("tfrecord_io.apps.views").joinpath("style.css").read_text("utf-8") + _asset("page.css")
+    return resources.files("tfrecord_io.plugins.browse").joinpath("page", name).read_text("utf-8")
 
 
 class _Guard:
@@ -546,7 +238,7 @@ class BrowseServer:
 
 def make_server(
     source: Any,
-    options: ReadOptions,
+    keywords: dict[str, Any],
     other: Any = None,
     *,
     key: str | None = None,
@@ -554,20 +246,15 @@ def make_server(
     port: int = 0,
     is_framed: bool = False,
 ) -> BrowseServer:
-    """Open a dataset and its counterpart, and make the server without starting it."""
-    dataset = BrowsedDataset(source, options)
-    second = None if other is None else BrowsedDataset(other, options)
+    """Open a dataset and its counterpart, by keywords of `dataset`, and make the server without starting it."""
+    dataset = BrowsedDataset(source, keywords)
+    second = None if other is None else BrowsedDataset(other, keywords)
     for side in filter(None, (dataset, second)):
         if key is not None:
-            side.scan.select([key])  # FeatureNotFoundError
+            side.scan.filter([(key, "is not null")])  # FeatureNotFoundError
     if key is not None and second is not None:
         second.keys(key)
     return BrowseServer(Pages(dataset, second, key), host, port, is_framed=is_framed)
-
-
-def is_notebook() -> bool:
-    """True in a notebook, which shows the page in a cell."""
-    return "ipykernel" in sys.modules
 
 
 @check_keywords
@@ -625,10 +312,10 @@ def browse(
     OSError
         The port is taken.
     """
-    source, compare = _as_list(source), _as_list(compare)
-    options = options_from_call(ReadOptions, browse, source, storage_options=storage_options)
-    shown = is_notebook()
-    server = make_server(source, options, compare, key=key, host=host, port=port, is_framed=shown)
+    sources = (list(given) if isinstance(given, Iterator) else given for given in (source, compare))
+    keywords = {} if storage_options is None else {"storage_options": storage_options}
+    shown = "ipykernel" in sys.modules  # a notebook shows the page in the cell
+    server = make_server(next(sources), keywords, next(sources), key=key, host=host, port=port, is_framed=shown)
     server.start()
     if open_page or (open_page is None and not shown):
         print(server.url)
@@ -641,9 +328,3 @@ def has_browser() -> bool:
     if sys.platform.startswith("linux") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return bool(os.environ.get("BROWSER"))
     return sys.platform != "linux" or any(map(shutil.which, ("xdg-open", "x-www-browser", "firefox")))
-
-
-def _as_list(source: Any) -> Any:
-    """An iterable of sources as a list, which can be gone through again; anything else, and a set, as it is."""
-    is_one = isinstance(source, str | os.PathLike | ScanHolder | set | frozenset) or hasattr(source, "read")
-    return source if is_one or not isinstance(source, Iterable) else list(source)

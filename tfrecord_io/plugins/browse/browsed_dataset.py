@@ -1,4 +1,4 @@
-"""A dataset that is browsed: its rows by address, searches, summaries of columns, and rows of another one beside."""
+"""A dataset that is browsed: rows by address, and work beside that finds rows, keys and the values of columns."""
 
 from __future__ import annotations
 
@@ -6,44 +6,24 @@ import os
 import re
 import time
 import warnings
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from threading import Lock, Thread
 from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tfrecord_io.plugins.browse.core_names import (
-    Array,
-    ArrayBuffers,
-    CallSource,
-    Column,
-    Damage,
-    NumberAccumulator,
-    RandomAccess,
-    Reader,
-    ReadOptions,
-    RecordMap,
-    Recovery,
-    Registry,
-    Row,
-    Scan,
-    ScanRows,
-    ShardName,
-    TFRecordError,
-    byte_size,
-)
+from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, LargeValue, Row, value_of
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.kit import Scan, byte_size
 
-LARGE = 32 << 20  # bytes of a record that is decoded on its own page only
-_SELECTIONS = 16  # of columns, whose decoders are kept
 _JOBS = 16
 _UNASKED_SECONDS = 20  # after which a job that nobody asks for ends
+_SHOWN_SECONDS = 0.2  # after which a job shows more of its result
 _SAMPLE_PLACES, _SAMPLE_RUN = 50, 40  # rows of a sample
-_KEPT_VALUES = 20_000  # distinct values that are counted
-_MOST_KEYS = 5_000_000
+_MOST_KEYS = 1_000_000
+_HEAD = 20_000  # bytes of a large value that are shown
 
 
 class Job(Thread):
@@ -71,29 +51,11 @@ class Job(Thread):
         except (TFRecordError, OSError, ValueError, TypeError, pa.ArrowException) as error:
             self.error = str(error)
         self.is_complete = True
+        pa.default_memory_pool().release_unused()
 
     def work(self) -> None:
         """Do it; raise what is shown as its error."""
         raise NotImplementedError
-
-    def restart(self) -> None:
-        """Forget what was found: all is read again."""
-
-    def batches(self, scan: Scan) -> Iterator[tuple[Reader, pa.RecordBatch]]:
-        """The batches of a scan, with its reader; those behind damage, too."""
-        for on_error in ("raise", "skip"):  # column indexes are searched by the first alone
-            self.restart()
-            try:
-                with ScanRows(scan.with_options(on_error=on_error)).open() as reader:
-                    for batch in reader:
-                        yield reader, batch
-                        self.progress = min(1.0, reader.report.bytes / max(1, scan.bytes or reader.report.bytes))
-                        if self.is_unwanted:
-                            return
-                return
-            except TFRecordError:
-                if on_error == "skip":
-                    raise
 
 
 class Search(Job):
@@ -101,20 +63,14 @@ class Search(Job):
 
     def __init__(self, dataset: BrowsedDataset, where: str) -> None:
         super().__init__()
-        self._dataset = dataset
-        self._scan = dataset.scan.filter(where) if where else dataset.scan
-        self.found: Array = np.empty(0, np.int64)
+        self._matches = dataset.map.search(dataset.check(where))
+        self.found: Any = ()
 
     def work(self) -> None:
-        shown, cost, reader = time.monotonic(), 0.0, None
-        for reader, _ in self.batches(self._scan.drop_columns()):
-            begin = time.monotonic()
-            if begin - shown > max(0.2, 10 * cost):
-                self.found = self._dataset.addresses_of(reader)
-                shown = time.monotonic()
-                cost = shown - begin
-        if reader is not None:
-            self.found = self._dataset.addresses_of(reader)
+        for found, share in self._matches:
+            self.found, self.progress = found, share
+            if self.is_unwanted:
+                return
 
 
 class Keys(Job):
@@ -122,100 +78,84 @@ class Keys(Job):
 
     def __init__(self, dataset: BrowsedDataset, key: str) -> None:
         super().__init__()
-        self._dataset, self._key = dataset, key
+        self._rows = dataset.map.read([key])
         self.addresses: dict[Any, int] = {}
-        self._values: list[Any] = []
 
     @property
     def is_unwanted(self) -> bool:
-        return False
-
-    def restart(self) -> None:
-        self._values = []
+        return self._is_cancelled
 
     def work(self) -> None:
-        reader: Reader | None = None
-        for current, batch in self.batches(self._dataset.scan.only([self._key])):
-            reader = current
-            self._values += batch.column(0).to_pylist()
-            if len(self._values) > _MOST_KEYS:
+        for addresses, batch, share in self._rows:
+            self.progress = share
+            self.addresses.update(zip(batch.column(0).to_pylist(), addresses.tolist(), strict=True))
+            if len(self.addresses) > _MOST_KEYS:
                 raise ValueError(f"more than {_MOST_KEYS:,} keys: compare by row, or a part of the files")
-        if reader is not None:
-            addresses = self._dataset.addresses_of(reader).tolist()
-            self.addresses = dict(zip(self._values, addresses, strict=True))
+            if self.is_unwanted:
+                return
 
 
 class Summary(Job):
-    """The values of a column: counts, the most frequent ones, numbers for a histogram."""
+    """The values of a column, of all rows or of a sample: `statistics` of those so far, `words` say of which."""
 
     def __init__(self, dataset: BrowsedDataset, name: str, where: str, *, all_rows: bool) -> None:
         super().__init__()
-        self._dataset, self.name, self._all = dataset, name, all_rows
-        scan = dataset.scan.filter(where) if where else dataset.scan
-        self._scan = scan.only([name])
-        self._where, self.words = where, ""
-        self.restart()
-
-    def restart(self) -> None:
-        self.rows = self.nulls = 0
-        self.values: Counter[Any] = Counter()
-        self.numbers = NumberAccumulator(np.random.default_rng(0))
-        self.has_numbers = self.has_more = False
+        self._dataset, self._name, self._all, self._where = dataset, name, all_rows, dataset.check(where)
+        self._accumulator = FeatureAccumulator(dataset.schema.field(name), "", "", np.random.default_rng(0))
+        self._rows = self.large = 0  # rows so far, and those whose values are too large to be looked at
+        self._shown = time.monotonic()
+        self.statistics: FeatureStatistics | None = None
+        self.words = ""
 
     def work(self) -> None:
-        total = self._dataset.map.total
-        is_whole = not self._where and not self._dataset.is_filtered
-        if not self._all and is_whole and total > _SAMPLE_PLACES * _SAMPLE_RUN:
-            self._sample(total)
-            return
-        limit = None if self._all else _SAMPLE_PLACES * _SAMPLE_RUN
-        for _, batch in self.batches(self._scan if limit is None else self._scan.limit_rows(limit)):
-            self._add(batch.column(0))
-        what = "rows" if is_whole else "rows that meet the condition"
-        whole = limit is None or self.rows < limit
-        self.words = f"all {self.rows:,} {what}" if whole else f"the first {self.rows:,} {what}"
+        map_, most = self._dataset.map, _SAMPLE_PLACES * _SAMPLE_RUN
+        is_whole = not self._where and not map_.is_filtered
+        if not self._all and is_whole and map_.total > most:
+            self._sample(map_.total)
+        else:
+            for addresses, batch, share in map_.read([self._name], self._where, takes_large=False):
+                self.progress = share
+                self._add(addresses, batch.column(0) if self._all else batch.column(0)[: most - self._rows])
+                if self.is_unwanted or (not self._all and self._rows >= most):
+                    break
+            what = "rows" if is_whole else "rows that meet the condition"
+            whole = self._all or self._rows < most
+            self.words = f"all {self._rows:,} {what}" if whole else f"the first {self._rows:,} {what}"
+        self.statistics = self._accumulator.result()
 
     def _sample(self, total: int) -> None:
         starts = np.linspace(0, total - _SAMPLE_RUN, _SAMPLE_PLACES).astype(int).tolist()
         for done, start in enumerate(starts):
             addresses = [self._dataset.map.address(number) for number in range(start, start + _SAMPLE_RUN)]
-            for _, batch, _ in self._dataset.batches(addresses, [self.name]):
-                self._add(batch.column(0))
+            for numbers, batch, _ in self._dataset.map.batches(addresses, [self._name], ()):
+                self._add(np.array(numbers), batch.column(0))
             self.progress = (done + 1) / len(starts)
             if self.is_unwanted:
                 return
-        self.words = f"a sample of {self.rows:,} of {total:,} rows, from {len(starts)} places"
+        self.words = f"a sample of {self._rows:,} of {total:,} rows, from {len(starts)} places"
 
-    def _add(self, column: Any) -> None:
-        self.rows, self.nulls = self.rows + len(column), self.nulls + column.null_count
-        column = column.drop_null()
-        while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
-            column = column.flatten()
-        if isinstance(column.type, pa.BaseExtensionType):
-            column = column.storage
-        if pa.types.is_fixed_size_list(column.type):
-            column = column.flatten()
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            self.has_numbers = True
-            self.numbers.add(column.to_numpy(zero_copy_only=False))
-        with suppress(pa.ArrowNotImplementedError):
-            counted = pc.value_counts(column)
-            values = Counter(self.values)  # another one, as the page shows these meanwhile
-            values.update(dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True)))
-            if len(values) > _KEPT_VALUES:
-                self.has_more = True
-                values = Counter(dict(values.most_common(_KEPT_VALUES // 2)))
-            self.values = values
+    def _add(self, addresses: Any, column: pa.Array) -> None:
+        self._rows += len(column)
+        nulls = np.flatnonzero(column.is_null()) if column.null_count else ()
+        if large := [row for row in nulls if self._dataset.is_large(int(addresses[row]), self._name)]:
+            self.large += len(large)
+            column = column.take(pa.array(np.setdiff1d(np.arange(len(column)), large)))
+        self._accumulator.add(column)
+        if time.monotonic() - self._shown > _SHOWN_SECONDS:
+            self.words = f"{self._rows:,} rows so far"
+            self.statistics = self._accumulator.result()
+            self._shown = time.monotonic()
+
+
+class Problem(str):
+    """What is wrong with a record, in place of its values."""
 
 
 class BrowsedDataset:
-    """Rows of files under one schema, by address; see `RecordMap`.
+    """Rows of files under one schema, by address, as of `Scan.map_records`."""
 
-    `command` and `python` are how the same rows are read elsewhere.
-    """
-
-    def __init__(self, source: Any, options: ReadOptions) -> None:
-        self.source, self._options = source, options
+    def __init__(self, source: Any, keywords: dict[str, Any]) -> None:
+        self.source, self._keywords = source, keywords
         self.jobs: OrderedDict[tuple[Any, ...], Job] = OrderedDict()
         self._jobs_lock = Lock()
         self._open()
@@ -226,41 +166,36 @@ class BrowsedDataset:
         for changes in ({}, {"on_error": "skip"}, as_bytes):
             self.problem = f"The records are shown as bytes: {problem}" if changes is as_bytes else ""
             try:
-                self._plan(self._options.changed(**changes))
+                self.scan = self._plan(changes)
             except TFRecordError as error:
                 if changes is as_bytes:
                     raise
                 problem = problem or str(error)
                 continue
+            self.schema, self.map = self.scan.schema, self.scan.map_records()
+            self.names: list[str] = list(self.schema.names)
             first = next(self.rows([self.map.address(0)], [])) if not self.names and self.map.find(1) else None
-            if first is None or not isinstance(first[1], Damage):
+            if first is None or not isinstance(first[1], Problem):
                 break
-            problem = problem or first[1].reason
+            problem = problem or first[1]
             self.map.close()
-        self.labels = _short_names([source.path for source in self.map.sources])
-        self._by_label = {label: file for file, label in enumerate(self.labels)}
-        self._files = {source.path: file for file, source in enumerate(self.map.sources)}
+        self.labels = self.map.labels()
         self.map.begin()
 
-    def _plan(self, options: ReadOptions) -> None:
+    def _plan(self, changes: dict[str, Any]) -> Scan:
         with warnings.catch_warnings(action="ignore"):
-            self.scan: Scan = CallSource(self.source).dataset(options)
-            self.schema = self.scan.schema
-        if self.scan.selection.is_range:
-            raise ValueError("browse shows all rows of files: pass the dataset without limit() and offset()")
-        self.names: list[str] = list(self.schema.names)
-        self._accesses: OrderedDict[tuple[str, ...], RandomAccess] = OrderedDict()
-        self.map = RecordMap(self.scan.sources, self.scan.options)
+            return Scan.of(self.source, **self._keywords, **changes)
 
     def reload(self) -> None:
         """Reopen the files if any file was written, replaced, added or removed."""
-        if self.map.is_stale or self._list_files() != [(s.path, s.size) for s in self.scan.sources]:
+        try:
+            found = self.scan.live().current()
+            is_same = not self.map.is_stale and (found.files, found.bytes) == (self.scan.files, self.scan.bytes)
+        except TFRecordError:  # another schema
+            is_same = False
+        if not is_same:
             self.close()
             self._open()
-
-    def _list_files(self) -> list[tuple[str, int | None]]:
-        with warnings.catch_warnings(action="ignore"):
-            return [(source.path, source.size) for source in CallSource(self.source).dataset(self._options).sources]
 
     def close(self) -> None:
         """End all work, and close the files."""
@@ -269,80 +204,54 @@ class BrowsedDataset:
         self.jobs.clear()
         self.map.close()
 
+    def check(self, where: str) -> str:
+        """A condition that applies to the columns; else its error is raised."""
+        if where:
+            self.scan.filter(where)
+        return where
+
     # Rows ---------------------------------------------------------------------------------------------------------
 
-    def _access(self, names: Sequence[str]) -> RandomAccess:
-        key = tuple(names)
-        access = self._accesses.get(key)
-        if access is None:
-            scan = self.scan.only(names).without_filter()
-            access = ScanRows(scan).random_access(cast(Any, self.map), Recovery.of("skip", self.map.sources))
-            self._accesses[key] = access
-            if len(self._accesses) > _SELECTIONS:
-                self._accesses.popitem(last=False)
-        return access
-
-    def batches(
-        self, addresses: Sequence[int], names: Sequence[str]
-    ) -> Iterator[tuple[list[int], pa.RecordBatch, dict[int, str]]]:
-        """Batches of records with their addresses; and what is wrong with others, by address."""
-        access, wanted = self._access(names), np.array(addresses, np.int64)
-        left: dict[int, None] = dict.fromkeys(addresses)
-        try:
-            for numbers, batch in access.batches(wanted, leaves_out=True):
-                yield numbers.tolist(), batch, {}
-                for address in numbers.tolist():
-                    left.pop(address, None)
-        except TFRecordError as error:
-            if len(addresses) == 1:
-                yield [], self._no_rows(names), {addresses[0]: error.detail}
-                return
-        for address in left:
-            try:
-                for numbers, batch in access.batches(np.array([address])):
-                    yield numbers.tolist(), batch, {}
-            except TFRecordError as error:
-                yield [], self._no_rows(names), {address: error.detail}
-
-    def _no_rows(self, names: Sequence[str]) -> pa.RecordBatch:
-        schema = pa.schema([self.schema.field(name) for name in names])
-        return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-    def rows(
-        self, addresses: Sequence[int], names: Sequence[str], *, most: int = LARGE
-    ) -> Iterator[tuple[int, Row | Damage]]:
+    def rows(self, addresses: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, Row | Problem]]:
         """The values of records, or what is wrong with them, with their addresses; in any order."""
-        plain = []
+        small = []
         for address in addresses:
             damage = self.map.damage(address)
             if damage is not None:
-                yield address, damage
-                continue
-            begin, end = self.map.extent(address)
-            if end - begin > most:
-                size = byte_size(end - begin)
-                yield address, Damage(begin, end, f"a record of {size}, which is shown on its own page")
+                yield address, Problem(f"bytes {damage.begin:,} to {damage.end:,}: {damage.reason}")
+            elif self.size(address) <= self.map.LARGE:
+                small.append(address)
             else:
-                plain.append(address)
-        if not plain:
-            return
-        for numbers, batch, wrong in self.batches(plain, names):
-            for at, address in enumerate(numbers):
-                fields = map(self.schema.field, names)
-                values = [_value(column, at, field) for column, field in zip(batch.columns, fields, strict=True)]
-                yield address, dict(zip(names, values, strict=True))
-            for address, reason in wrong.items():
-                yield address, Damage(*self.map.extent(address), reason)
+                yield address, self._large_row(address, names)
+        yield from self._decode(small, names)
 
-    def addresses_of(self, reader: Reader) -> Array:
-        """The addresses of the rows that a reader has read."""
-        picked = [file for file in reader.scan.picked or () if file.source is not None]
-        sources, parts = reader.scan.sources, [np.empty(0, np.int64)]
-        for file, records in reader.origins.numbers():
-            if picked and (chosen := picked[file].records) is not None:
-                records = chosen[records]
-            parts.append(self.map.addresses(self._files[sources[file].path], records))
-        return np.concatenate(parts)
+    def size(self, address: int) -> int:
+        """The bytes of a record in its file."""
+        begin, end = self.map.extent(address)
+        return end - begin
+
+    def is_large(self, address: int, name: str) -> bool:
+        """True if the value of a column is not decoded, as it is large in a large record."""
+        return self.size(address) > self.map.LARGE and name in self.map.stored(address).large
+
+    def _large_row(self, address: int, names: Sequence[str]) -> Row | Problem:
+        """The values of a large record; of its large features the first bytes."""
+        try:
+            large = self.map.stored(address).large
+        except ValueError as error:
+            return Problem(f"a record of {byte_size(self.size(address))}, which is no Example: {error}")
+        values = {name: f.value for name, f in large.items()}
+        heads: Row = {name: LargeValue(value[:_HEAD].read(), len(value)) for name, value in values.items()}
+        ((_, row),) = self._decode([address], [name for name in names if name not in heads])
+        return row if isinstance(row, Problem) else {**row, **heads}
+
+    def _decode(self, addresses: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, Row | Problem]]:
+        for numbers, batch, wrong in self.map.batches(addresses, names):
+            for at, address in enumerate(numbers):
+                columns = zip(batch.columns, map(self.schema.field, names), strict=True)
+                yield address, {field.name: value_of(column, at, field) for column, field in columns}
+            for address, reason in wrong.items():
+                yield address, Problem(reason)
 
     # Places -------------------------------------------------------------------------------------------------------
 
@@ -358,18 +267,17 @@ class BrowsedDataset:
             if number.isdecimal():
                 return self.map.address(int(number))
             name, _, record = text.strip().rpartition(":")
-            file = self._by_label.get(name)
-            if file is None:
-                file = next(i for i, path in enumerate(self._files) if os.path.basename(path).startswith(name))
-            self.map.files[file].bounds(int(record), int(record) + 1)
-            return int(self.map.addresses(file, np.array([int(record)]))[0])
+            if name in self.labels:
+                return self.map.address_in(self.labels.index(name), int(record))
+            files = (os.path.basename(source.path) for source in self.map.sources)
+            return self.map.address_in(next(at for at, file in enumerate(files) if file.startswith(name)), int(record))
         except (IndexError, StopIteration, ValueError) as error:
             wanted = f"expected a row below {self.map.total:,}, or file:record"
             raise ValueError(f"there is no row {text!r}: {wanted}") from error
 
     # Work beside --------------------------------------------------------------------------------------------------
 
-    def _job(self, key: tuple[Any, ...], make: Any) -> Any:
+    def _job(self, key: tuple[Any, ...], make: Callable[[], Job]) -> Any:
         with self._jobs_lock:
             job = self.jobs.get(key)
             if job is None or (job.is_unwanted and not job.is_complete):
@@ -399,49 +307,3 @@ class BrowsedDataset:
     def keys(self, name: str) -> Keys:
         """The addresses by the values of a column, which are being read."""
         return cast(Keys, self._job(("keys", name), lambda: Keys(self, name)))
-
-    @property
-    def is_filtered(self) -> bool:
-        """True if the dataset has a filter of its own."""
-        return self.scan.row_filter is not None
-
-
-def _value(column: pa.Array, at: int, field: pa.Field) -> Any:
-    """A value as of `cell`; of text, bytes and lists without an import of pandas, which takes longer than a screen."""
-    is_list = pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
-    if Column(column.type).is_text or Column(column.type).is_bytes:
-        return column[at].as_py()
-    items = column[at].values if is_list and column[at].is_valid else None
-    if items is None:
-        return Column(field).cell(column, at)
-    if Column(items.type).is_text or Column(items.type).is_bytes:
-        return np.fromiter(items.to_pylist(), object, len(items))
-    if (pa.types.is_integer(items.type) or pa.types.is_floating(items.type)) and not items.null_count:
-        return ArrayBuffers(items).numbers.copy()
-    return Column(field).cell(column, at)
-
-
-def _short_names(paths: Sequence[str]) -> list[str]:
-    """Names of files for links: without what all have in common.
-
-    >>> _short_names(["a/train-00000-of-00002.tfrecord", "a/train-00001-of-00002.tfrecord"])
-    ['train-00000', 'train-00001']
-    """
-
-    def shorten(path: str) -> str:
-        name = os.path.basename(path)
-        shard, (stem, suffix) = ShardName.parse(name), os.path.splitext(name)
-        return (
-            f"{shard.base}-{shard.index:0{shard.width}}"
-            if shard
-            else stem
-            if suffix in Registry.RECORD_SUFFIXES
-            else name
-        )
-
-    forms: tuple[Callable[[str], str], ...] = (shorten, os.path.basename, lambda path: "/".join(path.split("/")[-2:]))
-    for form in forms:
-        formed = [form(path) for path in paths]
-        if len(set(formed)) == len(formed):
-            return formed
-    return [f"{at}-{os.path.basename(path)}" for at, path in enumerate(paths)]

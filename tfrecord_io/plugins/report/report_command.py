@@ -73,7 +73,7 @@ def report(paths: tuple[str, ...], as_json: bool, fail_over: float | None, **key
 def _print_page(written: Any, out: str) -> None:
     """Print the path and the content of the page."""
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.base import byte_size
+    from tfrecord_io.kit import byte_size
 
     size = byte_size(len(written.html.encode()))
     text = f"{printable(out, 1024)}: {size}. {' '.join(statistics.sampling.text for statistics in written.statistics)}"

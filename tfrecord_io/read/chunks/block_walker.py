@@ -324,12 +324,12 @@ class BlockWalker:
                 return
             blocks.consume(self._begin)
         self._begin = 0
+        self.block = None  # so that its buffer is free before a larger one takes memory
         try:
             self.block = blocks.next_block()
         except (TFRecordError, OSError) as error:
             if isinstance(error, TFRecordError):
                 error.record = error.records_intact = self.record
-            self.block = None
             self.error = error
             return
         except MemoryError as error:

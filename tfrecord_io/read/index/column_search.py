@@ -192,10 +192,12 @@ class ColumnSearch:
         self, columns: ColumnIndex, index: RecordIndex | None, source: Source, file: RandomAccessFile
     ) -> FileMatches | None:
         """The records of a file or piece that can fulfil the condition; None if the index does not tell."""
-        if not self.parts:
+        constants = self.constants(source)
+        parts, needed = self._indexed_parts(columns, constants)
+        if not needed:
             return None
         index = columns.records() if index is None else index
-        matching = self._passing(columns, len(index), self.constants(source))
+        matching = self._passing(columns, len(index), constants, parts=parts, needed=needed)
         is_other = source.file_bytes not in (None, file.size) or (source.span is not None and not columns.is_certain)
         if matching is None or is_other or (span := _records_of(source, index)) is None:
             return None
@@ -211,16 +213,25 @@ class ColumnSearch:
             has_schema=columns.has_schema,
         )
 
-    def _passing(
-        self, columns: ColumnIndex, rows: int, constants: pa.RecordBatch
-    ) -> tuple[Array, Sequence[Condition]] | None:
-        """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
+    def _indexed_parts(
+        self, columns: ColumnIndex, constants: pa.RecordBatch
+    ) -> tuple[Sequence[Condition], list[pa.Field]]:
+        """The parts of the condition that the index can evaluate, and the indexed columns that they need."""
         indexed = [field for field in self.fields if columns.has(field)]
         known_columns = {*(field.name for field in indexed), *constants.schema.names}
         parts = [part for part in self.parts if known_columns.issuperset(part.columns)]
-        needed = [field for field in indexed if any(field.name in part.columns for part in parts)]
-        if not needed:
-            return None
+        return parts, [field for field in indexed if any(field.name in part.columns for part in parts)]
+
+    def _passing(
+        self,
+        columns: ColumnIndex,
+        rows: int,
+        constants: pa.RecordBatch,
+        *,
+        parts: Sequence[Condition],
+        needed: list[pa.Field],
+    ) -> tuple[Array, Sequence[Condition]] | None:
+        """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
         passing = np.ones(rows, bool)
         begin = 0
         for batch in columns.columns(needed).to_batches(max_chunksize=1 << 20):

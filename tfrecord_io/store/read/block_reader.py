@@ -90,6 +90,7 @@ class BlockReader:
             if room + Block.SPARE > len(self._buffer):
                 self._buffer = Block.memory(room + Block.SPARE)
             self._buffer[:unread_bytes] = unread
+            del unread  # the smaller buffer, before the larger one takes memory
             self._begin, self._end = 0, unread_bytes
             self._fill(room if self._started else min(room, FIRST_BYTES))
             self._started = True

@@ -10,7 +10,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.plugins.report.feature_statistics import MOST_DISTINCT, ValueCounter
+from tfrecord_io.apps.views.feature_statistics import MOST_DISTINCT, ValueCounter
 
 VALUES = st.one_of(
     st.lists(st.sampled_from("abc") | st.text(max_size=3)),
@@ -56,7 +56,7 @@ def test_long_values_are_not_counted() -> None:
 
 def test_bytes_are_values_where_python_refuses_to_compare_them_with_text() -> None:
     code = """
-from tfrecord_io.plugins.report.feature_statistics import ValueCounts
+from tfrecord_io.apps.views.feature_statistics import ValueCounts
 from tfrecord_io.plugins.report.report_html import value_text
 print(ValueCounts(5, 3, True, {b"b": 1, b"a": 1, b"c": 3}).top, value_text(b""), value_text(""))
 """

@@ -159,7 +159,8 @@ class FeatureAccumulator(ColumnAccumulator):
 
     def _accumulate(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)
-        accumulator.add(values.to_numpy(zero_copy_only=False))
+        # Without nulls by DLPack, as `to_numpy` imports pandas.
+        accumulator.add(values.to_numpy(zero_copy_only=False) if values.null_count else np.from_dlpack(values))
         return accumulator
 
     def result(self) -> FeatureStatistics:

@@ -1,0 +1,259 @@
+"""What the server answers to the requests of the page: JSON with HTML in it, and values as they are."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import quote
+
+from tfrecord_io.apps.views import (
+    NULL,
+    box_forms_of,
+    cell_kind,
+    companions,
+    element,
+    may_be_image,
+    table,
+    text,
+    value_cell,
+    value_mime,
+    value_text,
+)
+from tfrecord_io.kit import Column, byte_size, counted, printable
+from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
+from tfrecord_io.plugins.browse.duckdb_query import query_rows
+from tfrecord_io.plugins.browse.record_page import record_page, summary_page
+
+_MOST_ROWS, _MOST_COLUMNS = 200, 100  # of an answer
+_MOST_ENTRIES = 500  # columns on the page of a record
+_SQL_ROWS = 1000
+
+
+class Pages:
+    """Answers to the requests of the page; the methods of `ANSWERS` take the parameters of a request."""
+
+    ANSWERS = ("info", "rows", "record", "find", "search", "lines", "summary", "sql", "value")
+
+    def __init__(self, dataset: BrowsedDataset, other: BrowsedDataset | None, key: str | None) -> None:
+        self.dataset, self.other, self.key = dataset, other, key
+
+    def info(self, _: Any) -> dict[str, Any]:
+        """The columns and the files."""
+        dataset = self.dataset
+        size = "" if dataset.scan.bytes is None else f", {byte_size(dataset.scan.bytes)}"
+        paths = _paths_of(dataset)
+        name = os.path.basename(paths[0].rstrip("/")) if paths else "no files"
+        addresses = [dataset.map.address(number) for number in range(min(3, dataset.map.find(3)))]
+        images = [name for name in dataset.names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
+        rows = [row for _, row in dataset.rows(addresses, images) if not isinstance(row, Problem)] if images else []
+        values = {name: next((row for row in rows if row[name] is not None), None) for name in images}
+        return {
+            "title": name if len(paths) < 2 else f"{name} and {counted(len(paths) - 1, 'more path')}",
+            "files": f"{counted(len(dataset.scan.files), 'file')}{size}, schema {dataset.map.schema_source}",
+            "names": [text(name, 120) or "(empty)" for name in dataset.names],
+            "plain": dataset.names,
+            "types": [text(Column(field).type_name, 80) for field in dataset.schema],
+            "kinds": [cell_kind(values.get(field.name), field) for field in dataset.schema],
+            "problem": printable(dataset.problem, 1000),
+            "compare": self.other is not None,
+            "filtered": dataset.map.is_filtered,
+            "sql": find_spec("duckdb") is not None,
+        }
+
+    def status(self) -> dict[str, Any]:
+        """How much of the files is known."""
+        map_ = self.dataset.map
+        unread = byte_size(map_.unread) if map_.unread else ""
+        return {
+            "total": map_.total,
+            "complete": map_.is_complete,
+            "progress": round(map_.progress, 3),
+            "unread": unread,
+        }
+
+    def find_all(self, _: Any) -> dict[str, Any]:
+        """Read files in a bucket, which nobody has asked for so far, to find their records."""
+        self.dataset.map.may_read_all = True
+        return {}
+
+    def rows(self, query: Any) -> dict[str, Any]:
+        """Rows of the table, by number or by number among those found."""
+        dataset, where = self.dataset, query.get("where", "")
+        first, count = max(0, int(query["first"])), min(int(query["count"]), _MOST_ROWS)
+        names = _wanted_columns(dataset, query)[:_MOST_COLUMNS]
+        if where or dataset.map.is_filtered:
+            addresses = list(dataset.search(where).found[first : first + count])
+        else:
+            known = min(first + count, dataset.map.find(first + count))
+            addresses = [dataset.map.address(number) for number in range(first, known)]
+        cells = self._cells(dataset, addresses, names)
+        others = None if self.other is None else self._others(addresses, names)
+        rows = []
+        for address in addresses:
+            shown = cells[address]
+            row: dict[str, Any] = {"at": dataset.label(address), "n": dataset.map.number(address)}
+            if isinstance(shown, str):
+                row["damage"] = shown
+            else:
+                row["cells"] = shown if others is None else _compare_cells(shown, others.get(address))
+            rows.append(row)
+        return {"rows": rows, "total": dataset.map.total}
+
+    def _cells(self, dataset: BrowsedDataset, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
+        """The HTML of values by address; of a record that is damaged, why."""
+        forms = box_forms_of(dataset.schema)
+        fields = [dataset.schema.field(name) for name in names]
+        cells: dict[int, Any] = {}
+        for address, row in dataset.rows(addresses, _with_companions(dataset, names)):
+            if isinstance(row, Problem):
+                cells[address] = text(row, 500)
+                continue
+            url = self._url(dataset, address)
+            cells[address] = [value_cell(row, field, forms, url) for field in fields]
+        return cells
+
+    def _others(self, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
+        """The cells of the partner rows in the other dataset, by the addresses of this dataset."""
+        assert self.other is not None
+        other, partners = self.other, {}
+        if self.key is None:
+            numbers = {address: self.dataset.map.number(address) for address in addresses}
+            known = other.map.find(max(filter(None, numbers.values()), default=0) + 1)
+            partners = {a: other.map.address(n) for a, n in numbers.items() if n is not None and n < known}
+        else:
+            keys = other.keys(self.key).addresses
+            for address, row in self.dataset.rows(addresses, [self.key]):
+                value = None if isinstance(row, Problem) else row[self.key]
+                if value in keys:
+                    partners[address] = keys[value]
+        shared = [name for name in names if name in other.names]
+        cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
+        missing = element("span", "no such column", class_="null")
+        found: dict[int, Any] = {}
+        for address, partner in partners.items():
+            shown = cells[partner]
+            by_name = dict(zip(shared, shown, strict=True)) if isinstance(shown, list) else {}
+            found[address] = shown if isinstance(shown, str) else [by_name.get(name, missing) for name in names]
+        return found
+
+    def record(self, query: Any) -> dict[str, Any]:
+        """The page of a record."""
+        dataset = self.dataset
+        address = dataset.find(query["at"])
+        names = (_wanted_columns(dataset, query) or dataset.names)[:_MOST_ENTRIES]
+        ((_, row),) = dataset.rows([address], _with_companions(dataset, names))
+        page = record_page(dataset, address, row, names=names, url=self._url(dataset, address))
+        return {"html": page, **self._place(address), "total": dataset.map.total}
+
+    def find(self, query: Any) -> dict[str, Any]:
+        """The number of a row that is named as ``file:record``, or by its number."""
+        return self._place(self.dataset.find(query["text"]))
+
+    def _place(self, address: int) -> dict[str, Any]:
+        return {"n": self.dataset.map.number(address), "at": self.dataset.label(address)}
+
+    def search(self, query: Any) -> dict[str, Any]:
+        """How far a search is."""
+        if query.get("forget"):
+            self.dataset.forget_search(query["forget"])
+        job = self.dataset.search(query.get("where", ""))
+        job.join(0.15)
+        state = {"complete": job.is_complete, "progress": round(job.progress, 3), "error": job.error}
+        return {"count": len(job.found), **state}
+
+    def summary(self, query: Any) -> dict[str, Any]:
+        """The values of a column."""
+        name = self.dataset.names[int(query["column"])]
+        job = self.dataset.summary(name, query.get("where", ""), all_rows=query.get("all") == "1")
+        job.join(0.3)
+        counts = None if job.statistics is None else job.statistics.counts
+        values = [] if counts is None else [value for value, _ in counts.top if isinstance(value, str | int)]
+        state = {"complete": job.is_complete, "progress": round(job.progress, 3)}
+        return {"html": summary_page(job), "values": list(map(str, values)), **state}
+
+    def lines(self, query: Any) -> dict[str, Any]:
+        """The command and the line of Python that give the rows and the columns that are shown."""
+        where, dataset = query.get("where", ""), self.dataset
+        names = _wanted_columns(dataset, query)
+        paths = dataset.scan.files if len(dataset.scan.files) <= 3 else _paths_of(dataset)
+        command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
+        command += [part for name in names for part in ("-c", name.replace(",", "?"))]
+        source = repr(paths[0] if len(paths) == 1 else paths)
+        python = f"tfr.dataset({source})" + (f".filter({where!r})" if where else "")
+        python += f".select({names!r})" if names else ""
+        return {"command": shlex.join(command), "python": f"{python}.to_table()"}
+
+    def sql(self, query: Any) -> dict[str, Any]:
+        """The first rows of a query, whose table is ``data``."""
+        names, rows = query_rows(self.dataset.source, query["query"], _SQL_ROWS + 1)
+        cells = [[NULL if value is None else value_text(value, 80) for value in row] for row in rows[:_SQL_ROWS]]
+        words = f"the first {_SQL_ROWS:,} rows" if len(rows) > _SQL_ROWS else counted(len(rows), "row")
+        headings = [(text(name, 120), "") for name in names]
+        return {"html": element("p", words, class_="note") + table(headings, cells)}
+
+    def value(self, query: Any) -> tuple[Any, str]:
+        """A whole value, as bytes or as a part of the file, and its media type."""
+        dataset = self.other if query.get("other") == "1" and self.other is not None else self.dataset
+        name, address = query["column"], int(query["address"])
+        dataset.schema.field(name)
+        if dataset.map.damage(address) is None and dataset.is_large(address, name):
+            whole = dataset.map.stored(address).large[name].value
+            return whole, value_mime(whole[:32].read())
+        ((_, row),) = dataset.rows([address], [name])
+        value = None if isinstance(row, Problem) else row[name]
+        if isinstance(value, bytes):
+            return value, value_mime(value)
+        if isinstance(value, str):
+            return value.encode("utf-8", "surrogatepass"), "text/plain; charset=utf-8"
+        raise ValueError(f"the column {name!r} has neither bytes nor text here")
+
+    def _url(self, dataset: BrowsedDataset, address: int) -> Callable[[str], str]:
+        other = "&other=1" if dataset is self.other else ""
+        return lambda name: f"value?address={address}&column={quote(name, safe='')}{other}"
+
+    def reload(self, _: Any = None) -> None:
+        """Reopen files that were changed."""
+        for dataset in filter(None, (self.dataset, self.other)):
+            dataset.reload()
+
+    def close(self) -> None:
+        """Close the files."""
+        for dataset in filter(None, (self.dataset, self.other)):
+            dataset.close()
+
+
+def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
+    """The columns that a query names by their numbers."""
+    return [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at]
+
+
+def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
+    """The columns, and the companions drawn over their images, of which there are not more than a page shows."""
+    images = [name for name in names if may_be_image(dataset.schema.field(name))]
+    beside = [other for name in images for other in companions(name, dataset.names)]
+    return list(dict.fromkeys([*names, *beside[: 3 * _MOST_COLUMNS]]))
+
+
+def _compare_cells(cells: list[str], others: Any) -> list[str]:
+    """The cells of two rows, the second where it differs."""
+    if not isinstance(others, list):
+        why = others if isinstance(others, str) else "no such row"
+        return [cells[0] + element("ins", why, class_="null"), *cells[1:]] if cells else cells
+    pairs = zip(cells, others, strict=True)
+    return [a if _without_url(a) == _without_url(b) else element("del", a) + element("ins", b) for a, b in pairs]
+
+
+def _without_url(cell: str) -> str:
+    return re.sub(r"value\?[^\"]*", "", cell)
+
+
+def _paths_of(dataset: BrowsedDataset) -> list[str]:
+    source = dataset.source
+    parts = source if isinstance(source, list | tuple) else [source]
+    if all(isinstance(part, str | os.PathLike) for part in parts):
+        return [os.fspath(part) for part in parts]
+    return list(dataset.scan.files)

@@ -1,0 +1,249 @@
+"""A record as it stands in its file: features are found, and some of them taken, without reading the others.
+
+A record of any size takes the memory of a few pages.
+
+Tests: tests/read/test_stored_record.py.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import chain
+
+import numpy as np
+
+from tfrecord_io.bytes import FieldTag, FrameHeader, crc32c
+
+_PAGE = 256 << 10  # bytes that are read at a time
+_KEPT_PAGES = 4
+_MOST_FIELDS = 100_000  # of a message, that are gone through
+_SMALL = 64 << 10  # bytes of a feature that is always taken
+_FEATURES, _FEATURE_LISTS, _SCHEMA = 1, 2, 21574  # fields of an Example, or a SequenceExample
+_KINDS = {1: "bytes", 2: "float", 3: "int64"}
+
+
+class StoredBytes:
+    """Bytes of a file, of which the pages are read that are looked at.
+
+    A slice of them is StoredBytes, too.
+    """
+
+    __slots__ = ("_page", "begin", "end")
+
+    def __init__(self, page: Callable[[int], bytes], begin: int, end: int) -> None:
+        self._page, self.begin, self.end = page, begin, end
+
+    @classmethod
+    def of(cls, read: Callable[[int, int], bytes], size: int) -> StoredBytes:
+        """The first `size` bytes of what `read` reads a part of, from a byte to another one."""
+        page = lru_cache(_KEPT_PAGES)(lambda number: read(number * _PAGE, min(size, (number + 1) * _PAGE)))
+        return cls(page, 0, size)
+
+    def __len__(self) -> int:
+        return self.end - self.begin
+
+    def __getitem__(self, part: slice) -> StoredBytes:
+        begin, end, _ = part.indices(len(self))
+        return StoredBytes(self._page, self.begin + begin, self.begin + max(begin, end))
+
+    def byte(self, at: int) -> int:
+        """One byte; ValueError beyond the end."""
+        at += self.begin
+        if at >= self.end:
+            raise ValueError("a field beyond the end")
+        return self._page(at // _PAGE)[at % _PAGE]
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes in pieces of at most a page."""
+        at = self.begin
+        while at < self.end:
+            page, first = self._page(at // _PAGE), at % _PAGE
+            piece = page[first : first + self.end - at]
+            at += len(piece)
+            yield piece
+
+    def read(self) -> bytes:
+        """All bytes."""
+        return b"".join(self.pieces())
+
+    def fields(self) -> Iterator[tuple[int, int | StoredBytes]]:
+        """The fields of a protobuf message of any type, in the order of its bytes; ValueError if it is none.
+
+        >>> fields = StoredBytes.of(lambda begin, end: b"\\x08\\x96\\x01\\x12\\x02hi"[begin:end], 7).fields()
+        >>> next(fields), next(fields)[1].read()
+        ((1, 150), b'hi')
+        """
+        at = 0
+        for _ in range(_MOST_FIELDS):
+            if at >= len(self):
+                return
+            key, at = self._varint(at)
+            number, wire_type = key >> 3, key & 7
+            if wire_type == 0:
+                value, at = self._varint(at)
+                yield number, value
+                continue
+            if wire_type not in (1, 2, 5):
+                raise ValueError(f"wire type {wire_type}")
+            size, at = self._varint(at) if wire_type == 2 else (8 if wire_type == 1 else 4, at)
+            if at + size > len(self):
+                raise ValueError("a field beyond the end")
+            yield number, self[at : at + size]
+            at += size
+        raise ValueError(f"more than {_MOST_FIELDS:,} fields")
+
+    def _varint(self, at: int) -> tuple[int, int]:
+        value = 0
+        for shift in range(0, 70, 7):
+            byte = self.byte(at)
+            at += 1
+            value |= (byte & 127) << shift
+            if byte < 128:
+                return value, at
+        raise ValueError("a varint of more than 10 bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFeature:
+    """A feature of a record, or a field that no Example has.
+
+    Attributes
+    ----------
+    name : bytes or None
+        None for a field that is no feature.
+    number : int
+        The field of the record that it is in: 1 for features, 2 for feature lists.
+    entry : StoredBytes
+        The name and the values, as the field has them.
+    content : StoredBytes
+        The values: a Feature, or the Features of steps.
+    """
+
+    name: bytes | None
+    number: int
+    entry: StoredBytes
+    content: StoredBytes
+
+    @property
+    def kind(self) -> str:
+        """ "bytes", "float" or "int64"; several if steps have several."""
+        if self.name is None:
+            return "embedded schema" if self.number == _SCHEMA else f"field {self.number}, which is unknown"
+        kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in self._steps() for kind, _ in step.fields())
+        return ", ".join(kinds) or "no kind"
+
+    @property
+    def amount(self) -> str:
+        """How many values or steps there are."""
+        if self.name is None:
+            return ""
+        try:
+            if self.number == _FEATURE_LISTS:
+                return f"{sum(1 for _ in self._steps()):,} steps"
+            lists = [(kind, values) for step in self._steps() for kind, values in step.fields()]
+            return f"{sum(_count(kind, values) for kind, values in lists):,}" if lists else "none"
+        except ValueError:
+            return f"more than {_MOST_FIELDS:,}"
+
+    @property
+    def value(self) -> StoredBytes:
+        """The bytes of the only value, if it has bytes; else the content."""
+        if self.name is not None and self.number == _FEATURES:
+            kinds = [*self.content.fields()]
+            if len(kinds) == 1 and kinds[0][0] == 1 and isinstance(values := kinds[0][1], StoredBytes):
+                first = next(values.fields(), None)
+                if first is not None and isinstance(first[1], StoredBytes) and first[1].end == values.end:
+                    return first[1]
+        return self.content
+
+    def _steps(self) -> Iterator[StoredBytes]:
+        if self.number == _FEATURES:
+            yield self.content
+        else:
+            yield from (step for _, step in self.content.fields() if isinstance(step, StoredBytes))
+
+
+def _count(kind: int, values: int | StoredBytes) -> int:
+    """How many values a list of a kind has; numbers may be packed."""
+    assert isinstance(values, StoredBytes)
+    count = 0
+    for _, value in values.fields():
+        if kind == 1 or isinstance(value, int):
+            count += 1
+        elif kind == 2:
+            count += len(value) // 4
+        else:
+            count += sum(int(np.count_nonzero(np.frombuffer(piece, np.uint8) < 128)) for piece in value.pieces())
+    return count
+
+
+class StoredRecord:
+    """A record in its file.
+
+    Attributes
+    ----------
+    payload : StoredBytes
+    """
+
+    def __init__(self, frame: StoredBytes) -> None:
+        self._frame = frame
+        self.payload = frame[FrameHeader.BYTES : len(frame) - FrameHeader.FOOTER_BYTES]
+
+    @property
+    def checksums(self) -> tuple[int, int]:
+        """The checksum of the payload that the file states, and that of the payload."""
+        crc = 0
+        for piece in self.payload.pieces():
+            crc = crc32c(piece, crc)
+        stated = int.from_bytes(self._frame[len(self._frame) - FrameHeader.FOOTER_BYTES :].read(), "little")
+        return stated, FrameHeader.mask_crc(crc)
+
+    @cached_property
+    def features(self) -> list[StoredFeature]:
+        """The features of an Example or a SequenceExample, and its other fields; ValueError if it is no message."""
+        found = []
+        for number, value in self.payload.fields():
+            if number not in (_FEATURES, _FEATURE_LISTS) or not isinstance(value, StoredBytes):
+                rest = value if isinstance(value, StoredBytes) else self.payload[:0]
+                found.append(StoredFeature(None, number, rest, rest))
+                continue
+            for _, entry in value.fields():
+                if not isinstance(entry, StoredBytes):
+                    raise ValueError("a feature without a name")
+                parts = dict(entry.fields())
+                name, content = parts.get(1), parts.get(2, entry[:0])
+                if not isinstance(content, StoredBytes) or isinstance(name, int):
+                    raise ValueError("a feature that is a number")
+                found.append(StoredFeature(b"" if name is None else name.read(), number, entry, content))
+        return found
+
+    @cached_property
+    def large(self) -> dict[str, StoredFeature]:
+        """The features that are not small, by name."""
+        features = (feature for feature in self.features if len(feature.entry) > _SMALL)
+        return {f.name.decode(errors="replace"): f for f in features if f.name is not None}
+
+    def frame_of(self, names: Container[str]) -> bytearray:
+        """The frame of a record of the features of some columns, and of all that are small."""
+        wanted = {f.entry.begin for name, f in self.large.items() if name in names or name.rpartition("/")[0] in names}
+        taken = [f for f in self.features if len(f.entry) <= _SMALL or f.entry.begin in wanted]
+        parts: list[bytes | StoredBytes] = []
+        for number in (_FEATURES, _FEATURE_LISTS):
+            entries = [f.entry for f in taken if f.number == number]
+            heads = [FieldTag.of(1).head(len(entry)) for entry in entries]
+            if entries:
+                parts.append(FieldTag.of(number).head(sum(map(len, heads)) + sum(map(len, entries))))
+                parts += chain.from_iterable(zip(heads, entries, strict=True))
+        frame = bytearray(FrameHeader.FRAME_BYTES + sum(map(len, parts)))
+        payload = memoryview(frame)[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES]
+        at = 0
+        for piece in chain.from_iterable(part.pieces() if isinstance(part, StoredBytes) else [part] for part in parts):
+            payload[at : at + len(piece)] = piece
+            at += len(piece)
+        frame[:8] = len(payload).to_bytes(8, "little")
+        frame[8 : FrameHeader.BYTES] = FrameHeader.mask_crc(crc32c(frame[:8])).to_bytes(4, "little")
+        frame[-FrameHeader.FOOTER_BYTES :] = FrameHeader.mask_crc(crc32c(payload)).to_bytes(4, "little")
+        return frame
