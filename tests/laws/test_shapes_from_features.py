@@ -237,6 +237,21 @@ def test_sizes_that_do_not_multiply_to_the_bytes_are_named(tmp_path: Path) -> No
     assert "4,704 bytes are 28 × 28 × 6 of uint8 or 28 × 28 × 3 of uint16" in str(caught.value)
 
 
+@pytest.mark.parametrize("size", [-2, 2**31, 2**62])
+@pytest.mark.parametrize("records", [[0], [1, 0], [0, 1]])
+def test_a_shape_that_no_array_has_is_named(tmp_path: Path, size: int, records: list[int]) -> None:
+    path = tmp_path / "a.tfrecord"
+    with tfr.RecordWriter(path) as writer:
+        for good in records:
+            sizes = [2, 3] if good else [size, size]
+            writer.write(tfr.encode_example({"image": bytes(6), "height": sizes[0], "width": sizes[1]}))
+    with pytest.raises(
+        tfr.errors.DecodeError, match=r"'height' and 'width' state the shape .*, which no array"
+    ) as caught:
+        tfr.read_table(path, schema={"image": tfr.tensor("uint8", ("height", "width"))})
+    assert caught.value.record == records.index(0)
+
+
 @pytest.mark.parametrize("part", PARTS)
 @settings(max_examples=rounds(100))
 @given(st.data())

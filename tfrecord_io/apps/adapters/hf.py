@@ -97,9 +97,10 @@ def to_hf(
     Returns
     -------
     datasets.IterableDataset or datasets.Dataset
-        Tensors of one shape are lists of fixed length, nested to that shape, and so are the pixels of images (lists of
-        any length where their size varies); ``with_format("numpy")`` makes arrays of them. Categories are text. Labels
-        that were written from a ``ClassLabel`` feature are one again, with its names, unless files disagree on them;
+        Tensors of one shape are lists of fixed length, nested to that shape, also inside lists, and so are the pixels
+        of images (lists of any length where their size varies); ``with_format("numpy")`` makes arrays of them.
+        Categories are text. Labels that were written from a ``ClassLabel`` feature are one again, with its names,
+        unless files disagree on them;
         so is an ``Array2D`` to ``Array5D`` of one shape.
 
     Raises
@@ -233,7 +234,9 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode()
     if not isinstance(array, pa.ExtensionArray):
-        return array
+        is_list = t.is_list(array.type) or t.is_large_list(array.type)
+        has_tensors = is_list and isinstance(array.type.value_type, pa.BaseExtensionType)
+        return _plain_lists(array, field) if has_tensors else array
     storage = array.storage
     column = Column(field)
     if column.is_tensor and column.dtype_and_shape[0].name == "bool":  # which Arrow has as uint8
@@ -241,6 +244,16 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
         is_fixed = isinstance(array.type, pa.FixedShapeTensorType)
         storage = storage.cast(bools if is_fixed else pa.struct([("data", bools), storage.type.field("shape")]))
     return _nest_lists(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
+
+
+def _plain_lists(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Convert lists of tensors, such as the frames of a feature list."""
+    maker = pa.LargeListArray if t.is_large_list(array.type) else pa.ListArray
+    step = array.type.value_field.with_metadata(field.metadata)
+    mask = array.is_null() if array.null_count else None
+    if array.offset:  # a mask is for offsets that begin at 0
+        array = pa.concat_arrays([array, array[:0]])
+    return maker.from_arrays(array.offsets, _plain_array(array.values, step), mask=mask)
 
 
 def _nest_lists(storage: pa.Array, shape: Sequence[int]) -> pa.Array:

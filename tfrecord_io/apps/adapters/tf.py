@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +156,7 @@ class _Columns:
         import tensorflow as tf
 
         if isinstance(array, tuple):
-            is_bytes_list = Column(field.type.value_type).is_bytes
+            is_bytes_list = not Column(field).is_variable_tensor and Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
         is_padded = name == field.name and layout.ragged == "pad" and (column.is_image or Column(field).varies)
@@ -168,13 +169,24 @@ class _Columns:
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
-            self._add_ragged(name, _image_values(column, field.name) if column.is_image else _list_values(field))
+            self._add_ragged(
+                name, _image_values(column, field.name) if column.is_image else self._values(field, column)
+            )
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(name, array))
         if self._masks:
             shape = (self._rows,) if name in self._ragged else self.spec[name].shape
             if isinstance(array, np.ma.MaskedArray) or array.dtype.kind in "OT":
                 self.spec[f"{name}/mask"] = tf.TensorSpec(shape, tf.bool)
+
+    @staticmethod
+    def _values(field: pa.Field, column: ColumnRepresentation) -> Array:
+        """An empty array with the shape and dtype of the items of lists, which may be tensors of one shape."""
+        if t.is_list(field.type) and isinstance(field.type.value_type, pa.FixedShapeTensorType):
+            options = replace(column.options, ragged="offsets")
+            (values, _), *_ = ColumnRepresentation(field, options, False, None).empty_arrays().values()
+            return values
+        return _list_values(field)
 
     def _add_ragged(self, name: str, values: Array) -> None:
         import tensorflow as tf
@@ -252,6 +264,8 @@ def _list_values(field: pa.Field) -> Array:
         has_strings = is_text or (values is not None and t.is_dictionary(values))
         is_padded = has_strings or Column(field).is_variable_tensor
         advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
+        if column is not None and column.is_variable_tensor:
+            advice = "exclude it, or declare tfr.image(…, resize=(height, width)) in its place"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
 

@@ -553,7 +553,8 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
             continue
         if (Column(value).is_list and not pa.types.is_fixed_size_list(value)) or Column(value).is_variable_shape_tensor:
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
-            reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of lists"
+            values = "lists" if Column(value).is_list else "arrays of several shapes"
+            reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of {values}"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
             raise SchemaError(
                 reason,

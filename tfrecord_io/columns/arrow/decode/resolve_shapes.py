@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
+from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -159,7 +160,7 @@ class _OpenColumn:
         axes = self.source.axes
         if not isinstance(axes, str):
             sizes = [set(self._values(columns, axis)) if isinstance(axis, str) else {axis} for axis in axes]
-            return tuple(next(iter(size)) if len(size) == 1 else None for size in sizes)
+            return tuple(map(_common_size, sizes))
         lists = {row for part in columns for c in _columns_of(part, axes) for row in self._rows(c, axes)}
         if not lists:
             return None
@@ -168,7 +169,7 @@ class _OpenColumn:
             reason = f"'{printable(axes)}' states arrays of {' and '.join(map(str, sorted(ranks)))} dimensions"
             advice = "declare the column as binary, and reshape its arrays"
             raise SchemaError(reason, feature=self.feature, got=sorted(ranks), hint=advice)
-        return tuple(sizes.pop() if len(sizes) == 1 else None for sizes in map(set, zip(*lists, strict=True)))
+        return tuple(_common_size(set(sizes)) for sizes in zip(*lists, strict=True))
 
     def _values(self, columns: Sequence[Mapping[str, ColumnBuffers]], name: str) -> Iterator[int]:
         for part in columns:
@@ -214,6 +215,12 @@ class _OpenColumn:
             advice = "declare the column as binary, and convert its arrays"
             raise SchemaError(reason, feature=self.feature, got=found, hint=advice)
         return (found[0] if found else None), is_number
+
+
+def _common_size(sizes: set[Any]) -> int | None:
+    """The size that all records state; None if they differ, or if no array has it, which the record's error says."""
+    size = next(iter(sizes)) if len(sizes) == 1 else None
+    return size if size is not None and 0 <= size <= LONGEST_AXIS else None
 
 
 def _columns_of(columns: Mapping[str, ColumnBuffers], name: str) -> Iterator[ColumnBuffers]:

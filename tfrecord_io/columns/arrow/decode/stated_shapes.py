@@ -153,6 +153,8 @@ class StatedColumns(CompanionColumns):
         element, shape, count = self._stated.element, matrix[row].tolist(), int(counts[row])
         size = count * element.itemsize
         expected = math.prod(shape)
+        if not all(0 <= axis <= LONGEST_AXIS for axis in shape):
+            raise RowFault(row, f"{self._statement} the shape {tuple(shape)}, which no array has", got=str(shape))
         stated = f"{self._statement} the shape {tuple(shape)} of {expected:,} values of {element.name}"
         reason = f"{stated}, and the record has {count:,} values in {size:,} bytes"
         fitting = fitting_shapes(size, shape, element)
