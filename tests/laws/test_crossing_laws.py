@@ -124,7 +124,7 @@ def readers(draw: Callable[[Any], Any]) -> dict[str, Callable[[tfr.Dataset], Any
         "list": lambda dataset: joined([dataset]),
         "sum": lambda dataset: (dataset + dataset).to_table().to_pylist(),
         "pieces": lambda dataset: [row for piece in dataset.pieces(size) for row in piece.read().to_pylist()],
-        "list of pieces": lambda dataset: joined(dataset.pieces(size)),
+        "list of pieces": lambda dataset: joined([*dataset.pieces(size)]),
         "training": lambda dataset: [
             row for batch in dataset.iter_arrays(batch_size=size, missing="mask") for row in rows_of(batch)
         ],

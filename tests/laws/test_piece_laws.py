@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pickle
 import tempfile
+import tracemalloc
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +40,7 @@ def written(folder: Path, contents: list[list[bytes]], suffixes: list[str], embe
     return folder
 
 
-def read(pieces: list[Any]) -> pa.Table:
+def read(pieces: Sequence[Any]) -> pa.Table:
     """The rows of pieces, each in a process of its own as far as it knows."""
     return pa.concat_tables([pickle.loads(pickle.dumps(piece)).read() for piece in pieces])
 
@@ -117,6 +119,33 @@ def test_skipping_damage_leaves_the_same_rows(contents: list[list[bytes]], n: in
             path.write_bytes(content)
         dataset = tfr.dataset(folder, schema=SCHEMA, on_error="skip")
         assert read(dataset.pieces(n))["n"].to_pylist() == dataset.to_table()["n"].to_pylist()
+
+
+def test_a_million_pieces_in_16_mb(tmp_path: Path) -> None:
+    """Each is made when it is taken."""
+    path = tmp_path / "large.tfrecord"
+    with path.open("wb") as file:
+        file.truncate(40 << 30)  # takes no room
+    dataset = tfr.dataset(path, schema=SCHEMA)
+    dataset.pieces(2)
+    tracemalloc.start()
+    try:
+        pieces = dataset.pieces(1_000_000)
+        assert tracemalloc.get_traced_memory()[1] <= 16_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(pieces) == 1_000_000
+    assert sum(piece.bytes or 0 for piece in pieces[-3:]) == 3 * 42950
+    assert len(pickle.dumps(pieces)) < 4000
+
+
+def test_pieces_are_passed_in_a_list(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3]}, tmp_path / "a.tfrecord")
+    pieces = tfr.dataset(tmp_path / "a.tfrecord").pieces(2)
+    assert repr(pieces) == "<2 pieces of a dataset>"
+    assert tfr.read_table([*pieces])["n"].to_pylist() == [1, 2, 3]
+    with pytest.raises(TypeError, match=r"a DatasetPiece is given alone, or in a list.*pass list\(…\)"):
+        tfr.read_table(pieces)  # type: ignore[arg-type]
 
 
 class WatchedFiles(MemoryFileSystem):

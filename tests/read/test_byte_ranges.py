@@ -24,7 +24,7 @@ from tfrecord_io.base import ReadOptions, StorageOptions
 from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
-from tfrecord_io.read.byte_ranges import align_sources, split_sources
+from tfrecord_io.read.byte_ranges import SplitFiles, align_sources
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.find_boundaries import find_boundaries
@@ -102,7 +102,7 @@ def test_pieces_that_are_read_without_an_error_are_the_file(
     got: list[bytes] = []
     try:
         with mock.patch.multiple(boundaries, _CHAIN_BYTES=(chain, chain), _CHAIN_RECORDS=least):
-            for run in split_sources(Sources([source]), n):  # each by itself, as in other processes
+            for run in SplitFiles(Sources([source]), n):  # each by itself, as in other processes
                 for piece in align_sources(pickle.loads(pickle.dumps(PackedSources.pack(run))).unpack()):
                     got += read(piece)
     except tfr.TFRecordError:
@@ -246,15 +246,15 @@ def test_compressed_files_are_not_split(tmp_path: Path) -> None:
     for name, compression in (("a.tfrecord.gz", "infer"), ("a.tfrecord", "gzip")):
         (tmp_path / name).write_bytes(content)
         source = source_of(tmp_path / name)
-        assert split_sources(Sources([source]), 3, compression=compression) == [[source]]
-    ranges = split_sources(Sources([source]), 3)
+        assert [*SplitFiles(Sources([source]), 3, compression=compression)] == [[source]]
+    ranges = SplitFiles(Sources([source]), 3)
     assert [run[0].span for run in ranges] == [(0, len(content) // 3), *[run[0].span for run in ranges[1:]]]
     assert [align_sources(run) for run in ranges] == [(source,), (), ()]
 
 
 def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
-    ranges = split_sources(Sources([source_of(path)]), 2)
+    ranges = SplitFiles(Sources([source_of(path)]), 2)
     path.write_bytes(path.read_bytes()[:-23])
     with pytest.raises(tfr.errors.CorruptRecordError, match="has 1127 bytes, but had 1150 when it was split"):
         align_sources(ranges[1])
@@ -263,7 +263,7 @@ def test_a_file_that_was_changed_since_it_was_split(tmp_path: Path) -> None:
 @given(st.lists(st.integers(0, 500), min_size=1, max_size=12), st.integers(1, 40), st.sampled_from(["infer", "gzip"]))
 def test_runs_have_all_bytes_once_and_in_order(sizes: list[int], n: int, compression: str) -> None:
     sources = Sources(Source(f"{at}.tfrecord", size, True) for at, size in enumerate(sizes))
-    runs = split_sources(sources, n, compression=compression)
+    runs = SplitFiles(sources, n, compression=compression)
     assert 1 <= len(runs) <= n
     parts = [part for run in runs for part in run]
     assert list(dict.fromkeys(part.path for part in parts)) == [source.path for source in sources]
@@ -284,7 +284,7 @@ def test_runs_have_all_bytes_once_and_in_order(sizes: list[int], n: int, compres
 
 def test_many_files_are_split_at_their_edges() -> None:
     sources = Sources(Source(f"{at}.tfrecord", 100 + at % 7, True) for at in range(10_000))
-    runs = split_sources(sources, 400)
+    runs = SplitFiles(sources, 400)
     assert len(runs) == 400
     assert all(part.span is None for run in runs for part in run)
     total = sum(source.size or 0 for source in sources)

@@ -15,7 +15,7 @@ import pytest
 from limited import set_limits
 from records import written
 from tfrecord_io.read import index_search, reader
-from tfrecord_io.read.byte_ranges import align_sources, split_sources
+from tfrecord_io.read.byte_ranges import SplitFiles, align_sources
 from tfrecord_io.read.chunks import chunk_reader, segments
 from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice
 from tfrecord_io.read.index import column_index
@@ -44,7 +44,7 @@ def blocks_of(size: int) -> Iterator[None]:
 
 def pieces_of(source: Source, n: int) -> list[Source]:
     """Split a file into `n` pieces, and keep those in which a record begins."""
-    return [part for run in split_sources(Sources([source]), n) for part in align_sources(run)]
+    return [part for run in SplitFiles(Sources([source]), n) for part in align_sources(run)]
 
 
 @contextmanager

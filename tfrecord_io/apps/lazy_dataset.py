@@ -196,6 +196,30 @@ class DatasetPiece(_Shown):
             raise OTHER_NAMES.attribute_error(self, name, has_it)
 
 
+class DatasetPieces(Sequence[DatasetPiece]):
+    """The pieces of a dataset, in order; each is made when it is taken."""
+
+    __slots__ = ("_scans",)
+
+    def __init__(self, scans: Sequence[Scan]) -> None:
+        self._scans = scans
+
+    def __len__(self) -> int:
+        return len(self._scans)
+
+    @overload
+    def __getitem__(self, number: int) -> DatasetPiece: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[DatasetPiece]: ...
+    def __getitem__(self, number: int | slice) -> DatasetPiece | list[DatasetPiece]:
+        if isinstance(number, slice):
+            return [DatasetPiece(scan) for scan in self._scans[number]]
+        return DatasetPiece(self._scans[number])
+
+    def __repr__(self) -> str:
+        return f"<{counted(len(self), 'piece')} of a dataset>"
+
+
 class Dataset(_Shown):
     """TFRecord files under a common schema, opened when they are read; made by `tfrecord_io.dataset`.
 
@@ -365,16 +389,18 @@ class Dataset(_Shown):
         return ScanRows(self._held.limit_rows(n)).read(warns=True)
 
     @_selects
-    def pieces(self, n: int | None = None, *, max_bytes: int = Scan.PIECE_BYTES) -> list[DatasetPiece]:
+    def pieces(self, n: int | None = None, *, max_bytes: int = Scan.PIECE_BYTES) -> Sequence[DatasetPiece]:
         """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
 
         Large plain files are split by their size alone, and are not read for it: a piece has the records that begin in
         a range of bytes, and finds them when it is read. Compressed files stay whole; small files are joined.
+        The sequence makes a piece when it is taken, and has 8 bytes for each until then.
 
         Parameters
         ----------
         n : int, optional
-            The maximum number of pieces, which have about the same number of bytes. The result has at least one.
+            The maximum number of pieces, which have about the same number of bytes, up to 10,000,000. The result has at
+            least one.
         max_bytes : int
             Without `n`: the approximate size of a piece.
 
@@ -383,7 +409,7 @@ class Dataset(_Shown):
         ValueError
             `n` or `max_bytes` is less than 1, or the dataset has an `offset`, a `limit` or ``on_error="stop"``.
         """
-        return [DatasetPiece(scan) for scan in self._held.split(n, max_bytes)]
+        return DatasetPieces(self._held.split(n, max_bytes))
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
 

@@ -9,69 +9,124 @@ are all read without an error are the file.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain, pairwise
+from itertools import chain
+from typing import overload
 
 import numpy as np
 
 from tfrecord_io.base import LIMITS, ordered
-from tfrecord_io.bytes import CODECS, get_engine
+from tfrecord_io.bytes import CODECS, Array, get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.store import RandomAccessFile, Source, Sources
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
 _MOST_MOVED = 0.25  # of a piece, at most
+_BOUNDS_AT_ONCE = 1 << 16
 _THREADS = 4  # that wait for a bucket
 
 
-def split_sources(sources: Sources, n: int, *, compression: str | None = CODECS.INFER) -> list[Sources]:
-    """Distribute files over at most `n` runs of about the same number of bytes, in order.
+class SplitFiles(Sequence[Sources]):
+    """Files, split into at most `n` runs of about the same number of bytes, in order; each is made when it is taken.
 
     A plain file, or a piece of one that begins and ends with records, is split where a run ends inside it, but not near
     its edge; file objects and files that are compressed, by `compression` or their name, stay whole. If the size of a
-    file is unknown, all files count as equally large.
+    file is unknown, all files count as equally large. A run takes about 8 bytes until it is taken.
 
     >>> import tfrecord_io as tfr
     >>> from tfrecord_io.store.paths.resolve import resolve_inputs
     >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord", embed_schema=False)
-    >>> runs = split_sources(resolve_inputs("hundred.tfrecord"), 3)
+    >>> runs = SplitFiles(resolve_inputs("hundred.tfrecord"), 3)
     >>> [source.span for run in runs for source in run]
     [(0, 1000), (1000, 2000), (2000, 3000)]
     >>> [source.span for run in runs for source in align_sources(run)]
     [(0, 1020), (1020, 2010), (2010, 3000)]
     """
-    sizes = sources.sizes
-    if sizes is None or not sizes.any():
-        sizes = np.ones(len(sources), np.int64)
-    edges = np.concatenate([[0], np.cumsum(sizes)])
-    total = int(edges[-1])
-    n = min(n, max(total, 1))
-    bounds: list[int] = []
-    for number in range(1, n if total else 1):
-        position = total * number // n
-        at = int(edges.searchsorted(position, side="right")) - 1
-        nearest = min(edges[at : at + 2].tolist(), key=lambda edge: abs(position - edge))
-        near = min(_NEAR * max(total / n, int(sizes[at])), _MOST_MOVED * total / n)
-        is_whole = abs(position - nearest) <= near or not _is_splittable(sources[at], compression)
-        bounds.append(nearest if is_whole else position)
-    of_files = np.searchsorted(bounds, edges[:-1], side="right")  # the run that each file begins in
-    is_cut = np.searchsorted(bounds, edges[1:], side="left") > of_files
-    runs: list[list[Sources]] = [[] for _ in range(n)]
-    # Files in a row of one run, and a file that is cut, begin a stretch.
-    begins = np.flatnonzero(is_cut | np.append(True, is_cut[:-1] | (np.diff(of_files) > 0)))
-    for first, last in pairwise([*begins.tolist(), len(sources)]):
-        if not is_cut[first]:
-            runs[of_files[first]].append(sources[first:last])
-            continue
-        begin, end = edges[first : first + 2].tolist()
-        cuts = sorted(set(bounds[bisect_right(bounds, begin) : bisect_left(bounds, end)]))
-        for part_begin, part_end in pairwise([begin, *cuts, end]):
-            part = sources[first].byte_range(part_begin - begin, part_end - begin)
-            runs[bisect_right(bounds, part_begin)].append(Sources([part]))
-    return [run[0] if len(run) == 1 else Sources(chain.from_iterable(run)) for run in runs if run]
+
+    def __init__(self, sources: Sources, n: int, *, compression: str | None = CODECS.INFER) -> None:
+        sizes = sources.sizes
+        if sizes is None or not sizes.any():
+            sizes = np.ones(len(sources), np.int64)
+        self._sources = sources
+        # Positions in the files, joined: where each file begins and the last one ends, and the same of the runs.
+        self._edges = np.concatenate([[0], np.cumsum(sizes)])
+        self._bounds = self._find_bounds(min(n, max(int(self._edges[-1]), 1)), compression)
+
+    def __len__(self) -> int:
+        return len(self._bounds) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> Sources: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Sources]: ...
+    def __getitem__(self, number: int | slice) -> Sources | list[Sources]:
+        if isinstance(number, slice):
+            return [self[at] for at in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        bounds = self._bounds[number : number + 2]
+        first, last = self._edges[:-1].searchsorted(bounds, side="left").tolist()
+        if number == len(self) - 1:
+            last = len(self._sources)  # with the empty files at the end
+        begin, end = bounds.tolist()
+        # Of the files that begin in the run, the last may go on behind it; the file before them may reach into it.
+        is_continued = first > 0 and begin < self._edges[first]
+        is_cut = last > first and end < self._edges[last]
+        parts = [Sources([self._part(first - 1, begin, end)])] if is_continued else []
+        parts.append(self._sources[first : last - is_cut])
+        if is_cut:
+            parts.append(Sources([self._part(last - 1, begin, end)]))
+        parts = [part for part in parts if len(part)]
+        return parts[0] if len(parts) == 1 else Sources(chain.from_iterable(parts))
+
+    def largest_parts(self) -> list[Source]:
+        """Of each file, the largest part that one of the runs has."""
+        begins, ends = self._edges[:-1], self._edges[1:]
+        cuts = np.flatnonzero(self._bounds.searchsorted(ends, "left") > self._bounds.searchsorted(begins, "right"))
+        largest = {}
+        for at in cuts.tolist():
+            begin, end = self._edges[at : at + 2].tolist()
+            first, last = self._bounds.searchsorted([begin, end], side="right").tolist()
+            bounds = np.concatenate([[begin], self._bounds[first:last], [end]])
+            part = int(np.diff(bounds).argmax())
+            largest[at] = self._part(at, *bounds[part : part + 2].tolist())
+        return [largest.get(at, source) for at, source in enumerate(self._sources)]
+
+    def _part(self, at: int, begin: int, end: int) -> Source:
+        """What a file has between two positions."""
+        of_file = self._edges[at : at + 2]
+        begin, end = (np.clip([begin, end], *of_file) - of_file[0]).tolist()
+        return self._sources[at].byte_range(begin, end)
+
+    def _find_bounds(self, n: int, compression: str | None) -> Array:
+        """Where runs begin and the last one ends: at positions that divide the bytes evenly, or the nearest file."""
+        edges, total = self._edges, int(self._edges[-1])
+        bounds = np.empty(n + 1, np.int64)
+        bounds[0], count = 0, 1
+        for start in range(1, n, _BOUNDS_AT_ONCE):
+            numbers = np.arange(start, min(n, start + _BOUNDS_AT_ONCE))
+            found = np.unique(
+                self._bounds_near(total // n * numbers + total % n * numbers // n, total / n, compression)
+            )
+            found = found[(found > bounds[count - 1]) & (found < total)]
+            bounds[count : count + len(found)] = found
+            count += len(found)
+        bounds[count] = edges[-1]
+        bounds.resize(count + 1, refcheck=False)
+        return bounds
+
+    def _bounds_near(self, positions: Array, piece: float, compression: str | None) -> Array:
+        """Of each position, itself, or an edge of its file if that is near or the file is to stay whole."""
+        files = self._edges.searchsorted(positions, side="right") - 1
+        begins, ends = self._edges[files], self._edges[files + 1]
+        nearest = np.where(positions - begins <= ends - positions, begins, ends)
+        near = np.minimum(_NEAR * np.maximum(piece, ends - begins), _MOST_MOVED * piece)
+        is_inside = np.abs(positions - nearest) > near
+        numbers, at = np.unique(files[is_inside], return_inverse=True)
+        splittable = np.array([_is_splittable(self._sources[file], compression) for file in numbers.tolist()], bool)
+        is_inside[is_inside] = splittable[at]
+        return np.where(is_inside, positions, nearest)
 
 
 def _is_splittable(source: Source, compression: str | None) -> bool:

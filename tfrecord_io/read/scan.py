@@ -6,7 +6,7 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import pyarrow as pa
 
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import Directory, PackedSources
 
-MOST_PIECES = 1_000_000  # each is a task of its own
+MOST_PIECES = 10_000_000
 _MOST_PACKED = 256  # files of a large dataset that are pickled one by one: more are found by its manifest
 # Options that change neither which columns are decoded nor how.
 _OF_BATCHES = {"threads", "batch_size", "batch_bytes", "progress"}
@@ -522,15 +522,13 @@ class Scan:
 
     # Splitting ----------------------------------------------------------------------------------------------------
 
-    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> list[Self]:
+    def split(self, n: int | None, max_bytes: int = PIECE_BYTES) -> Pieces:
         """Split into at most `n` scans of about the same size, in order, or into those of about `max_bytes`.
 
         Large plain files are split into byte ranges, whose records `align_ranges` finds; compressed files stay whole.
-        ValueError if `n` or `max_bytes` is less than 1, `n` is over a million, or the read has an `offset`, a `limit`
+        ValueError if `n` or `max_bytes` is less than 1, `n` is over ten million, or the read has an `offset`, a `limit`
         or ``on_error="stop"``.
         """
-        from tfrecord_io.read.byte_ranges import split_sources
-
         n = check_integer("n", n, 1, MOST_PIECES, optional=True)
         max_bytes = check_integer("max_bytes", max_bytes, 1)
         scan, options = self.prune_files(), self.options
@@ -542,11 +540,9 @@ class Scan:
         if options.damage.ends_quietly:
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
-        runs = split_sources(scan.sources, n, compression=options.compression)
-        scans = [scan.with_sources(sources) for sources in runs]
-        return (scans if scan.row_filter is None else _mark_unindexed(scans)) or [scan]
+        return Pieces(scan, n)
 
-    def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
+    def tasks(self, n: int | None, max_bytes: int) -> list[Scan]:
         """As `split`, for an engine that runs a task on each core, in processes with other working directories.
 
         Several tasks use one thread each, unless `threads` was given.
@@ -554,7 +550,7 @@ class Scan:
         check_integer("npartitions", n, 1, optional=True)
         parts = self.absolute().split(n, max_bytes)
         if len(parts) == 1 or self.options.threads is not None:
-            return parts
+            return [*parts]
         return [part.with_options(threads=1) for part in parts]
 
     def align_ranges(self) -> Self:
@@ -645,6 +641,51 @@ class Scan:
         return "tfrecord_io", pickle.dumps(self)
 
 
+class Pieces(Sequence[Scan]):
+    """At most `n` scans of about the same size, in order, whose rows together are those of a scan.
+
+    Each is made when it is taken: a large dataset may have millions. Pickled, they are the scan and `n`.
+    """
+
+    def __init__(self, scan: Scan, n: int, unindexed: frozenset[str] | None = None) -> None:
+        from tfrecord_io.read.byte_ranges import SplitFiles
+
+        self._scan, self._n = scan, n
+        self._runs = SplitFiles(scan.sources, n, compression=scan.options.compression)
+        self._unindexed = self._find_unindexed() if unindexed is None else unindexed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._scan, self._n, self._unindexed)
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    @overload
+    def __getitem__(self, number: int) -> Scan: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[Scan]: ...
+    def __getitem__(self, number: int | slice) -> Scan | list[Scan]:
+        if isinstance(number, slice):
+            return [self[at] for at in range(*number.indices(len(self)))]
+        piece = self._scan.with_sources(self._runs[number])
+        if self._unindexed and all(source.path in self._unindexed for source in piece.sources):
+            return replace(piece, may_be_indexed=False)
+        return piece
+
+    def _find_unindexed(self) -> frozenset[str]:
+        """Files without a column index, of which no piece needs to look for one again, if there is a filter.
+
+        Whole local files are left to the pieces, as a look for an index takes no request there.
+        """
+        if self._scan.row_filter is None:
+            return frozenset()
+        from tfrecord_io.read.index.column_search import column_indexes
+
+        parts = [part for part in self._runs.largest_parts() if part.span is not None or part.remote is not None]
+        indexes = zip(parts, column_indexes(parts), strict=True)
+        return frozenset(part.path for part, index in indexes if index is None)
+
+
 @dataclass(eq=False, repr=False)
 class EarlyFilter:
     """The part of a scan's filter that can be applied before the other columns are decoded.
@@ -729,24 +770,6 @@ def _is_unexpected(selected: Callable[[str], bool] | None, conflicts: tuple[str,
     """True if a feature that no schema names is an error: not if it belongs to a column with conflicting types."""
     of_conflict = any(name == column or name.startswith(f"{column}/") for column in conflicts)
     return not of_conflict and (selected is None or selected(name))
-
-
-def _mark_unindexed(scans: Sequence[Any]) -> list[Any]:
-    """Make scans without any index skip the search: no file, and no piece that is not small, has one.
-
-    Local files are left to them, as a look for one takes no request.
-    """
-    from tfrecord_io.read.index.column_search import column_indexes
-
-    candidates = [s for scan in scans for s in scan.sources if s.span is not None or s.remote is not None]
-    largest = {source.path: source for source in sorted(candidates, key=lambda source: source.size or 0)}
-    indexes = dict(zip(largest, column_indexes(list(largest.values())), strict=True))
-    return [
-        scan
-        if any(indexes.get(source.path, source.span is None) for source in scan.sources)
-        else replace(scan, may_be_indexed=False)
-        for scan in scans
-    ]
 
 
 def _first_columns(schema: pa.Schema, shown_type: Callable[[pa.Field], str]) -> str:

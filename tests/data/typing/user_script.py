@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def arrange(path: str) -> dict[str, int]:
 
 def query(path: str) -> int:
     data: tfr.Dataset = tfr.dataset(path, filters=[("label", "==", 3)]).select(["image", "label"])
-    pieces: list[tfr.typing.DatasetPiece] = data.pieces(4)
+    pieces: Sequence[tfr.typing.DatasetPiece] = data.pieces(4)
     print(data.files, data.bytes, data.rows, data.count_rows(), len(pieces))
     arrays = data.to_arrays(missing="mask")
     total = float(arrays["label"].mean())

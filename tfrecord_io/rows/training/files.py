@@ -324,7 +324,7 @@ class FileEpochs(Epochs):
         if sizes is not None:
             ends = offsets_of(np.array(sizes, np.int64)).tolist()
             return [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
-        scans = self._delivered.with_sources(self._ordered_sources(epoch)).split(count)
+        scans = [*self._delivered.with_sources(self._ordered_sources(epoch)).split(count)]
         scans += [self._delivered.with_sources(())] * (count - len(scans))
         return [self._part(scan) for scan in scans]
 

@@ -112,7 +112,8 @@ def resolve_inputs(
         if isinstance(item, Source):  # resolved before, or a piece of a file
             sources.append(item)
         elif _is_dataset(item):  # its options are looked for in a list only
-            raise TypeError(f"a {type(item).__name__} is given alone, or in a list, not in another iterable")
+            reason = f"a {type(item).__name__} is given alone, or in a list, not in another iterable"
+            raise TypeError(f"{reason}: pass list(…)")
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
         elif isinstance(item, (str, os.PathLike)):
