@@ -125,3 +125,14 @@ def test_convert_embeds_files_of_a_csv(tmp_path: Path, files: list[str]) -> None
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.parquet", target_options={"embed": {"again": "image_uri"}})
     with pytest.raises(TypeError, match="embed_folder"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", target_options={"embed_folder": tmp_path})
+
+
+def test_an_embedded_column_is_not_one_to_read(tmp_path: Path) -> None:
+    (tmp_path / "1.txt").write_bytes(b"one")
+    (tmp_path / "a.csv").write_text("n,path\n1,1.txt\n")
+    options = {"embed": {"text": "path"}, "embed_folder": tmp_path}
+    with pytest.raises(ValueError, match=r"embed= adds 'text' to .*: omit it in columns=, .*: \{'path': 'path'\}"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n", "text"], target_options=options)
+    options["embed"] = {"path": "path"}
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["n", "path"], target_options=options)
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"n": [1], "path": [b"one"]}

@@ -363,6 +363,7 @@ def _convert(
     is_folder = _is_folder_of_tables(name, writes, {**stated, **sides.target_options}, storage.target)
     _check(stated, reads, source=paths[0], writes=writes, target=name, is_folder=is_folder)
 
+    _refuse_embedded(columns, {**stated, **sides.target_options}.get("embed"))
     reading = _reading_keywords(stated, sides, reads=reads, writes=writes, columns=columns, listings=listings)
     writing = {**{key: value for key, value in stated.items() if key in writes.writes}, **sides.target_options}
     inputs = _Inputs(
@@ -385,6 +386,17 @@ def _convert(
     return _write_tfrecord(
         inputs, target, options=options, embed=embed, check_target=check_target, settings=settings, progress=progress
     )
+
+
+def _refuse_embedded(columns: Sequence[str] | str | None, embed: Any) -> None:
+    """Raise ValueError for columns to read that name one which is added afterwards."""
+    names = [columns] if isinstance(columns, str) else columns or ()
+    for name, path in embed.items() if isinstance(embed, Mapping) else ():
+        if name in names and name != path:
+            text = f"adds '{printable(name)}' to the columns that are read, also that of the paths"
+            error = ValueError(f"embed= {text}: omit it in columns=, or replace the paths: { {path: path}!r}")
+            pair = printable(f"{path}={path}")
+            raise for_cli(error, f"--embed {text}: omit it in --columns, or replace the paths: --embed {pair}")
 
 
 def _reading_keywords(
