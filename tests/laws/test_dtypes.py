@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import tfrecord_io as tfr
 from protos import content, number, proto
@@ -90,6 +93,24 @@ def test_names_and_numbers_are_given_once() -> None:
     numbers = [row.tensor_field.number for row in ROWS if row.tensor_field is not None]
     assert len(set(numbers)) == len(numbers)
     assert [row.name for row in ROWS] == list(dict.fromkeys(row.name for row in ROWS))
+
+
+@every_extension
+def test_the_extra_installs_a_version_that_has_the_dtype(row: Dtype) -> None:
+    import ml_dtypes
+
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text("utf-8"))["project"]
+    stated, (extra,) = Requirement(row.library), map(Requirement, project["optional-dependencies"]["bfloat16"])
+    assert stated.name == extra.name
+    assert hasattr(ml_dtypes, row.name) == (Version(ml_dtypes.__version__) in stated.specifier), (
+        f"ml_dtypes {ml_dtypes.__version__}: state the first version that has {row.name}"
+    )
+
+
+def test_a_dtype_of_a_newer_library_says_which_one_to_install() -> None:
+    row = replace(Dtype.TABLE["int4"], name="int3", library="ml_dtypes>=77.5")
+    with pytest.raises(tfr.errors.MissingDependencyError, match=r"ml_dtypes [\d.]+ has no int3.*'ml_dtypes>=77\.5'"):
+        row.dtype  # noqa: B018
 
 
 @every_row

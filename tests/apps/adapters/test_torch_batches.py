@@ -23,7 +23,21 @@ torch = pytest.importorskip("torch")
 
 from torch.utils.data import DataLoader  # noqa: E402
 
-from tfrecord_io.apps.adapters.torch_batches import WorkerBatch, tensors_of  # noqa: E402
+from tfrecord_io.apps.adapters.torch_batches import WorkerBatch, tensor_of, tensors_of  # noqa: E402
+from tfrecord_io.bytes.format.dtypes import Dtype  # noqa: E402
+
+
+@pytest.mark.parametrize("row", [row for row in Dtype.TABLE.values() if row.torch], ids=lambda row: row.name)
+def test_each_dtype_is_one_of_torch_or_names_the_version_without_it(row: Dtype, monkeypatch: Any) -> None:
+    values = np.arange(6).astype(row.dtype)
+    tensor = tensor_of(values)
+    assert tensor.dtype is getattr(torch, row.torch)
+    assert tensor.to(torch.complex128).tolist() == values.astype(np.complex128).tolist()
+    if row.is_extension and row.torch == row.name:
+        monkeypatch.delattr(torch, row.torch)
+        with pytest.raises(tfr.errors.MissingDependencyError, match=rf"{row.name}.*torch \S+ has no {row.torch}"):
+            tensor_of(values)
+
 
 ONE_WORKER: dict[str, Any] = {"num_workers": 1, "multiprocessing_context": "fork", "timeout": 60}
 

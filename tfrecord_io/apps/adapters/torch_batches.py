@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 
 from tfrecord_io.apps.adapters.mask_tensors import split_masks
-from tfrecord_io.kit import Dtype, ModelInputs
+from tfrecord_io.kit import Dtype, ModelInputs, needs
 
 Array = npt.NDArray[Any]
 
@@ -58,7 +58,16 @@ def tensor_of(array: Array) -> torch.Tensor | list[Any]:
         return torch.from_numpy(array)
     if row.torch != row.name:  # the wider dtype, which torch has
         return torch.from_numpy(array.astype(row.wide))
-    return torch.from_numpy(array.view(f"i{row.itemsize}")).view(getattr(torch, row.torch))
+    return torch.from_numpy(array.view(f"i{row.itemsize}")).view(_torch_dtype(row))
+
+
+def _torch_dtype(row: Dtype) -> torch.dtype:
+    """The dtype of torch for a row that has one; MissingDependencyError if this version has none of its name."""
+    with needs("torch", row.name, requirement=f"torch>{torch.__version__}"):
+        if not hasattr(torch, row.torch or ""):
+            raise ImportError(f"torch {torch.__version__} has no {row.torch}", name="torch")
+    dtype: torch.dtype = getattr(torch, row.torch or "")
+    return dtype
 
 
 # ---- in the worker

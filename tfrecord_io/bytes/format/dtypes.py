@@ -54,7 +54,7 @@ class Dtype:
     name : str
         NumPy's name, which the companion feature ``x/dtype``, schemas and the metadata of fields state.
     library : str
-        The package that has the dtype: "numpy", or "ml_dtypes", which may be missing.
+        The package that has the dtype: "numpy", or the first "ml_dtypes>=…" that has it, which may be missing.
     itemsize : int
         Bytes of one value in NumPy, in Arrow and in raw bytes.
     kind : str
@@ -114,14 +114,18 @@ class Dtype:
     @cached_property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's dtype, little-endian; MissingDependencyError if its library is not installed."""
-        if self.library == "numpy":
+        if not self.is_extension:
             return self.wide
         with needs("bfloat16", self.name):
-            module = import_module(self.library)
-        with needs("bfloat16", self.name, requirement=f"{self.library}>=0.5"):
+            module = self._module
+        with needs("bfloat16", self.name, requirement=self.library):
             if not hasattr(module, self.name):
-                raise ImportError(f"{self.library} {module.__version__} has no {self.name}", name=self.library)
+                raise ImportError(f"{module.__name__} {module.__version__} has no {self.name}", name=module.__name__)
         return np.dtype(getattr(module, self.name))
+
+    @property
+    def _module(self) -> Any:
+        return import_module(self.library.partition(">=")[0])
 
     @property
     def is_extension(self) -> bool:
@@ -131,7 +135,7 @@ class Dtype:
     @property
     def limits(self) -> tuple[int, int]:
         """The least and the greatest value of a dtype of integers."""
-        info: Any = import_module(self.library).iinfo(self.dtype)
+        info = self._module.iinfo(self.dtype)
         return int(info.min), int(info.max)
 
     def narrow(self, numbers: Array) -> tuple[Array, int]:
@@ -332,6 +336,7 @@ def _complex(name: str, part: pa.DataType, tensor: tuple[int, str, str]) -> Dtyp
 
 def _extension(
     name: str,
+    library: str,
     itemsize: int,
     *,
     wide: str,
@@ -344,7 +349,7 @@ def _extension(
     """A dtype of ml_dtypes, whose values a dtype of NumPy has, too."""
     return Dtype(
         name=name,
-        library="ml_dtypes",
+        library=library,
         itemsize=itemsize,
         kind="V",
         arrow=pa.binary(itemsize),
@@ -397,6 +402,7 @@ _ROWS = (  # a new dtype is a row here
     _number("float64", (2, "double_val", "uint64"), is_decoded_raw=True),
     _extension(
         "bfloat16",
+        "ml_dtypes>=0.4",
         2,
         wide="float32",
         tensor=(14, "half_val", "int32"),
@@ -407,6 +413,7 @@ _ROWS = (  # a new dtype is a row here
     ),
     _extension(
         "int4",
+        "ml_dtypes>=0.4",
         1,
         wide="int8",
         tensor=(29, "int_val", "int32"),
@@ -417,6 +424,7 @@ _ROWS = (  # a new dtype is a row here
     ),
     _extension(
         "uint4",
+        "ml_dtypes>=0.4",
         1,
         wide="uint8",
         tensor=(30, "int_val", "int32"),
@@ -427,6 +435,7 @@ _ROWS = (  # a new dtype is a row here
     ),
     _extension(
         "float8_e4m3fn",
+        "ml_dtypes>=0.4",
         1,
         wide="float32",
         tensor=(25, "float8_val", "uint8"),
@@ -437,6 +446,7 @@ _ROWS = (  # a new dtype is a row here
     ),
     _extension(
         "float8_e5m2",
+        "ml_dtypes>=0.4",
         1,
         wide="float32",
         tensor=(24, "float8_val", "uint8"),
