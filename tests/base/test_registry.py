@@ -437,6 +437,11 @@ class TestAdapters:
             "ADAPTERS of dev/environment.py has the adapters whose library is not in the extra `test`"
         )
 
+    def test_extras_of_formats(self) -> None:
+        """An error about a format whose library is missing names an extra that exists."""
+        for row in (row for row in FORMATS.own if row.extra):
+            assert row.extra in EXTRAS, f"the format {row.name} has extra={row.extra!r}, which pyproject.toml has not"
+
     def test_the_extra_all_has_every_other(self) -> None:
         project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
         (everything,) = project["optional-dependencies"]["all"]

@@ -69,6 +69,13 @@ COMMANDS: list[list[str]] = [
 ]
 
 
+@pytest.mark.plugins("browse", "report")
+def test_each_command_is_tried() -> None:
+    elsewhere = {"browse": "it serves until it is stopped", "sql": "its argument is a query"}
+    lacking = sorted(all_commands().commands.keys() - {command[0] for command in COMMANDS} - elsewhere.keys())
+    assert not lacking, f"add {', '.join(lacking)} to COMMANDS, with the arguments behind the path"
+
+
 @pytest.mark.matrix
 @pytest.mark.usefixtures("own_log")
 @pytest.mark.parametrize(

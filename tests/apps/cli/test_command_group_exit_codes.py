@@ -14,13 +14,12 @@ import pytest
 
 import tfrecord_io as tfr
 from forked import interpreter
+from showing_commands import READING
 from tfrecord_io.apps.cli import tfr as tfr_command
 from tfrecord_io.apps.cli.command_group import SECTIONS, exit_code
 
-COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
 
-
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", READING)
 def test_a_missing_file_is_a_usage_error(run, command: str) -> None:
     shown = run(command, "no/such/file.tfrecord")
     assert shown.exit_code == 2
@@ -30,7 +29,7 @@ def test_a_missing_file_is_a_usage_error(run, command: str) -> None:
     assert shown.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["head", "schema", "count", "index", "describe"])
+@pytest.mark.parametrize("command", [name for name in READING if name != "verify"])
 def test_a_damaged_file_is_invalid_data(run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "text\x1b[31m.tfrecord"
     path.write_text("hello, this is not a TFRecord file\n" * 10)

@@ -6,6 +6,7 @@ import io
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +16,11 @@ import tfrecord_io as tfr
 from forked import interpreter
 from records import written
 from servers import Bucket
+from showing_commands import READING, SHOWING
 from tensor_cells import record
 from tfrecord_io.apps.cli.output import TextTable, _as_table
 from tfrecord_io.testing.tensor_encoding_suite import NAMES, values_of
 
-COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"
 
 
@@ -273,16 +274,21 @@ def test_describe(run, words: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "images", "extremes", "empty"])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", SHOWING)
 def test_golden_files_are_shown(run, data: Path, command: str, name: str) -> None:
     for flags in ([], ["--json"]):
         shown = run(command, *flags, data / f"{name}.tfrecord")
         assert shown.exit_code == 0, shown.output
-    json.loads(shown.stdout)
+    documents(command, shown.stdout)
+
+
+def documents(command: str, text: str) -> Any:
+    """What a command prints with --json: one document, of `cat` one in each line."""
+    return [json.loads(line) for line in text.splitlines()] if command == "cat" else json.loads(text)
 
 
 @pytest.mark.fault(58)
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", SHOWING)
 def test_terminal_escapes_in_names_and_values_are_escaped(run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "hostile.tfrecord"
     with tfr.RecordWriter(path) as writer:
@@ -351,7 +357,7 @@ def test_a_column_index(run, tmp_path: Path) -> None:
 def test_tensors_of_every_dtype_are_shown(run, tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
     path = tmp_path / "all.tfrecord"
     tfr.write_tfrecord({name: [values_of(name, shape, 1) for shape in shapes] for name in NAMES}, path)
-    for command in COMMANDS:
+    for command in SHOWING:
         shown = run(command, path)
         assert shown.exit_code == 0, shown.output
         assert "extension<" not in shown.output
@@ -367,7 +373,7 @@ def test_tensors_of_every_dtype_are_shown(run, tmp_path: Path, shapes: list[tupl
     assert (described["int16"]["min_shape"], described["int16"]["max_shape"]) == ([shapes[1][0], 3], [2, 3])
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "index"])
+@pytest.mark.parametrize("command", READING)
 def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tmp_path: Path, command: str) -> None:
     for index in (0, 2):
         tfr.write_tfrecord({"x": [index]}, tmp_path / f"t-0000{index}-of-00003")
@@ -383,13 +389,14 @@ def piped(content: bytes, *arguments: object) -> subprocess.CompletedProcess[byt
 
 
 @pytest.mark.matrix
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", SHOWING)
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_standard_input_is_read_like_a_file(run, words: Path, command: str, name: str) -> None:
     done = piped(words.read_bytes(), command, "--json", name)
     assert done.returncode == 0, done.stderr
     expected = run(command, "--json", words).stdout
-    found, wanted = json.loads(done.stdout), json.loads(expected.replace(json.dumps(str(words)), '"/dev/stdin"'))
+    found = documents(command, done.stdout.decode())
+    wanted = documents(command, expected.replace(json.dumps(str(words)), '"/dev/stdin"'))
     if command == "verify":  # the size of a pipe is not known
         assert (found["files"][0].pop("size"), wanted["files"][0].pop("size")) == (None, words.stat().st_size)
     assert found == wanted

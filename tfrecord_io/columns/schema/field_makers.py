@@ -509,11 +509,9 @@ class _CallText:
 
     def _call(self, maker: str, arguments: list[tuple[str | None, Any]]) -> Field:
         makers: dict[str, Callable[..., Field]] = {
-            "tensor": tensor,
-            "image": _image_of_text,
-            "sequence": sequence,
-            "list": list_,
+            call.__name__.rstrip("_"): call for call in (tensor, sequence, list_)
         }
+        makers["image"] = _image_of_text
         if maker not in makers:
             raise self._error(f"'{printable(maker)}' makes no field")
         keywords = {name: value for name, value in arguments if name is not None}
