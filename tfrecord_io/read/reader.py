@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from tfrecord_io.columns import InferredSchema
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
+    from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
 else:
     pd = LateTypes("pandas")
 
@@ -52,7 +53,7 @@ class Planned:
     """A scan whose files are open, for a `Reader`; and what was found while the scan was planned."""
 
     scan: Scan
-    reader: ChunkReader | IndexedChunks  # reads the files on, from where planning stopped
+    reader: ChunkReader | IndexedChunks | InterleavedChunks  # reads the files on, from where planning stopped
     budget: RowBudget
     whole: bool = False  # all rows are held at once
     # The chunks that were decoded to infer the schema; they come first.
@@ -75,7 +76,7 @@ class Planned:
 
 def plan_read(
     scan: Scan,
-    reader: ChunkReader | IndexedChunks | None = None,
+    reader: ChunkReader | IndexedChunks | InterleavedChunks | None = None,
     *,
     whole: bool = False,
     absent: AbsentColumns | None = None,

@@ -6,19 +6,23 @@ Tests: tests/read/test_scan.py and tests/read/test_scan_narrowing.py.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from tfrecord_io.base import LIMITS
 from tfrecord_io.read.call_options import PACE, PLACES
 from tfrecord_io.read.index_search import open_indexed
-from tfrecord_io.read.reader import Reader, open_as_it_is
+from tfrecord_io.read.reader import Reader, open_as_it_is, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.store import Sources
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
     from tfrecord_io.read.chunks.recovery import Recovery
     from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.random_access import RandomAccess
@@ -74,6 +78,28 @@ class ScanRows:
         `warn`: see `open_files`.
         """
         return open_indexed(self.scan, row_filter, self._absent_columns(warn), whole=whole)
+
+    def may_be_interleaved(self) -> bool:
+        """True if `open_interleaved` may read the scan as one of several parts."""
+        from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
+
+        scan, options = self.scan, self.scan.options
+        has_values = scan.picked is not None or scan.resolved.observations
+        has_columns_of_paths = scan.partitions.fields or options.include_file_paths is not None
+        is_plain = scan.row_filter is None and not has_values and not has_columns_of_paths
+        return is_plain and InterleavedChunks.may_read(scan.sources, options)
+
+    @staticmethod
+    def open_interleaved(scans: Sequence[Scan]) -> tuple[Reader, InterleavedChunks]:
+        """Open several parts of the files of a scan, of which rows are read as they are asked for."""
+        from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
+
+        chunks = InterleavedChunks([(scan.sources, scan.selection) for scan in scans], scans[0].options)
+        is_whole = not any(scan.selection.is_range for scan in scans)
+        sources = Sources(chain.from_iterable(scan.sources for scan in scans))
+        # Counts of files are compared at the end of a read without a limit.
+        scan = scans[0].with_sources(sources, offset=0, limit=None if is_whole else LIMITS.INT64_MAX)
+        return Reader(plan_read(scan, chunks)), chunks
 
     def _absent_columns(self, warn: Callable[[str], object] | None) -> AbsentColumns | None:
         return None if warn is None else AbsentColumns(self.scan.features, warn)

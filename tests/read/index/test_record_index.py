@@ -17,7 +17,7 @@ from tfrecord_io.base.options.options_base import StorageOptions
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.index import record_index
-from tfrecord_io.read.index.record_index import RecordIndex
+from tfrecord_io.read.index.record_index import LineIndex, RecordIndex
 from tfrecord_io.read.index.write_index import write_index
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.random_access_file import LocalRandomAccessFile, RandomAccessFile
@@ -182,3 +182,20 @@ def test_memory_of_writing_an_index_is_that_of_its_offsets(tmp_path: Path) -> No
     path, index = str(tmp_path / "a.index"), RecordIndex.from_sizes(np.full(1_000_000, 40))
     assert peak(lambda: write_index(path, index, StorageOptions.DEFAULT).commit()) < 8 << 20
     assert Path(path).read_bytes() == b"".join(index.texts())
+
+
+def test_lines_are_those_of_the_whole_index(tmp_path: Path) -> None:
+    text = b"0 20\n20 16\r\n36 17"
+    lines, whole = LineIndex(text, "x.index"), RecordIndex.from_blocks([text], "x.index")
+    assert len(lines) == len(whole) == 3
+    assert [*map(lines.extent, range(3))] == [*map(whole.extent, range(3))] == [(0, 20), (20, 16), (36, 17)]
+    assert lines.end == whole.end == 53
+    assert (len(LineIndex(b"", "x.index")), LineIndex(b"", "x.index").end) == (0, 0)
+
+
+@pytest.mark.parametrize("line", [b"", b"20", b"20 x", b"20 -1", b"20 15", b"20 16 1"])
+def test_a_bad_line_is_an_error_when_it_is_asked_for(line: bytes) -> None:
+    lines = LineIndex(b"0 20\n" + line + b"\n36 17\n", "x.index")
+    assert lines.end == 53
+    with pytest.raises(CorruptRecordError, match=r"line 2 of the index"):
+        lines.extent(1)

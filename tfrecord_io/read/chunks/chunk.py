@@ -85,16 +85,16 @@ class DecodedChunk:
     sequence: bool = False
     # The names that the plan does not have, and that the decoder met first in these rows.
     new_names: Sequence[FeatureColumns.Name] = ()
-    # The files after that one: path, number, and the row that is record 0.
-    more_files: Sequence[tuple[str, int, int]] = ()
+    # What follows of other files: path, number, the first row, and its record index.
+    more_files: Sequence[tuple[str, int, int, int]] = ()
     batch: pa.RecordBatch | None = None  # the rows instead of `columns`, where an index has them
 
     def files(self) -> Iterator[FileRun]:
         """The rows of each file."""
         path, file, first_record, begin = self.path, self.file, self.first_record, 0
-        for next_path, next_file, row in self.more_files:
+        for next_path, next_file, row, record in self.more_files:
             yield FileRun(path, file, first_record=first_record, begin=begin, end=row)
-            path, file, first_record, begin = next_path, next_file, 0, row
+            path, file, first_record, begin = next_path, next_file, record, row
         yield FileRun(path, file, first_record=first_record, begin=begin, end=self.rows)
 
     def record_of(self, row: int) -> RecordRef:
@@ -102,8 +102,8 @@ class DecodedChunk:
         at = bisect_right(self.more_files, row, key=itemgetter(2)) if self.more_files else 0
         if not at:
             return RecordRef(self.path, self.first_record + row, self.file)
-        path, file, begin = self.more_files[at - 1]
-        return RecordRef(path, row - begin, file)
+        path, file, begin, first_record = self.more_files[at - 1]
+        return RecordRef(path, first_record + row - begin, file)
 
     def row_of(self, path: str | None, record: int) -> int:
         """The row of a record; of a path that was given twice, where it comes first."""

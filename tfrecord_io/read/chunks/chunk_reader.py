@@ -393,7 +393,7 @@ class ChunkReader:
         decoder = ChunkDecoder(settings, self.check)
         if known.names:
             decoder.engine_decoder.know(known.names)
-        files, size = list[tuple[str, int, int]](), 0
+        files, size = list[tuple[str, int, int, int]](), 0
         for source in islice(walker.next_sources(), most or max(_FEW_FILES, self.files)):
             first, self._first = self._first, None
             data = first[1] if first is not None and first[0] is source else _content_of_small(source)
@@ -402,11 +402,11 @@ class ChunkReader:
             row = decoder.engine_decoder.rows
             if decoder.feed(data, source.path, 0, 0).consumed < len(data):
                 return self._small_files(known, budget, len(files)) if files else None
-            files.append((source.path, self.files + len(files), row))
+            files.append((source.path, self.files + len(files), row, 0))
             size += len(data)
         if not files:
             return None
-        (path, number, _), *more = files
+        (path, number, *_), *more = files
         chunk = decoder.take(DecodedChunk(path, number, first_record=0, rows=0, columns={}, more_files=more))
         if settings.plan.splits and FeatureColumns.facts_of(chunk.columns)[:, FeatureColumns.Fact.HAS_OTHERS].any():
             self._joins_small = False  # a contradiction

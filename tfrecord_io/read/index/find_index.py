@@ -21,7 +21,7 @@ from tfrecord_io.store import FileName, Location, Source, find_sidecars
 
 if TYPE_CHECKING:
     from tfrecord_io.read.index.column_index import ColumnIndex
-    from tfrecord_io.read.index.record_index import RecordIndex
+    from tfrecord_io.read.index.record_index import LineIndex, RecordIndex
     from tfrecord_io.store import RandomAccessFile
 
 SUFFIXES = (FileName.INDEX_SUFFIX, *FileName.INDEX_SUFFIXES_OF_TOOLS)  # of the index files that are looked up
@@ -111,6 +111,21 @@ def warn_of_stale(texts: Iterable[str]) -> None:
     distinct = list(dict.fromkeys(filter(None, texts)))
     if distinct:
         warn(distinct[0] + and_more(len(distinct) - 1, "such file"), StaleIndexWarning)
+
+
+def read_lines(
+    index_source: Source, source: Source, file: RandomAccessFile, checks: Checks = Checks.LENGTHS
+) -> LineIndex | RecordIndex:
+    """Read an index file as `read_index`; a text index of a large file is parsed where it is asked."""
+    from tfrecord_io.read.index.record_index import LineIndex
+    from tfrecord_io.store import RandomAccessFile
+
+    if index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX) or file.size <= SMALL_BYTES:
+        return read_index(index_source, source, file, checks)
+    with RandomAccessFile.open(index_source) as opened:
+        lines = LineIndex.read(opened)
+    fits = _fits_some(lines, index_source, source=source, file=file, checks=checks)
+    return lines if fits else read_index(index_source, source, file, checks)
 
 
 def read_index(
@@ -218,30 +233,10 @@ def _is_tag(version: str) -> bool:
 def _check_records(
     index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
 ) -> None:
-    from tfrecord_io.read.index.record_index import REWRITE, scan_sizes, some_records
+    """Compare an index with the records of its file: with some, or with all if the file is small or one differs."""
+    from tfrecord_io.read.index.record_index import scan_sizes
 
-    def mismatch(reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
-        text = f"the index does not match {printable(source.path)}: {reason}"
-        advice = f"{REWRITE}, or delete it"
-        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, hint=advice)
-
-    if index.end != file.size:
-        reason = f"its last record ends at byte {index.end}, the file has {file.size}"
-        raise mismatch(reason, index.end, file.size)
-    records = some_records(len(index), _HEADERS[file.is_local])
-    begins, sizes = index.offsets[records].tolist(), (index.bounds[records + 1] - index.bounds[records]).tolist()
-    ends = [begin + FrameHeader.BYTES for begin in begins]
-    headers = file.read_all(begins, ends, gap=0)
-    fits = [_fits(header, size, checks) for header, size in zip(headers, sizes, strict=True)]
-    for record in sorted({0, len(fits) - 1}) if fits else ():
-        number, offset, size = int(records[record]), begins[record], sizes[record]
-        if fits[record] is None:
-            raise mismatch(f"no record header at byte {offset}, the offset of record {number}")
-        if not fits[record]:
-            size = FrameHeader(headers[record]).frame_size
-            reason = f"record {number} at byte {offset} has {size} bytes, not {sizes[record]}"
-            raise mismatch(reason, sizes[record], size)
-    if all(fits) and file.size > SMALL_BYTES:
+    if _fits_some(index, index_source, source=source, file=file, checks=checks) and file.size > SMALL_BYTES:
         return
     parts = [np.empty(0, np.int64)]
     with suppress(CorruptRecordError):  # up to the first header that is damaged: an index may lead past it
@@ -253,7 +248,43 @@ def _check_records(
         number = int(differs[0])
         size, expected = int(actual[number]), int(index.sizes[number])
         reason = f"record {number} at byte {int(index.bounds[number])} has {size} bytes, not {expected}"
-        raise mismatch(reason, expected, size)
+        raise _other_records(source, index_source, reason, expected=expected, got=size)
+
+
+def _fits_some(
+    index: RecordIndex | LineIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
+) -> bool:
+    """True if some records of a file are where its index says; CorruptRecordError if the first or last one is not."""
+    from tfrecord_io.read.index.record_index import some_records
+
+    if index.end != file.size:
+        reason = f"its last record ends at byte {index.end}, the file has {file.size}"
+        raise _other_records(source, index_source, reason, expected=index.end, got=file.size)
+    records = some_records(len(index), _HEADERS[file.is_local]).tolist()
+    extents = list(map(index.extent, records))
+    begins = [begin for begin, _ in extents]
+    headers = file.read_all(begins, [begin + FrameHeader.BYTES for begin in begins], gap=0)
+    fits = [_fits(header, size, checks) for header, (_, size) in zip(headers, extents, strict=True)]
+    for at in sorted({0, len(fits) - 1}) if fits else ():
+        number, (offset, expected) = records[at], extents[at]
+        if fits[at] is None:
+            reason = f"no record header at byte {offset}, the offset of record {number}"
+            raise _other_records(source, index_source, reason)
+        if not fits[at]:
+            size = FrameHeader(headers[at]).frame_size
+            reason = f"record {number} at byte {offset} has {size} bytes, not {expected}"
+            raise _other_records(source, index_source, reason, expected=expected, got=size)
+    return all(fits)
+
+
+def _other_records(
+    source: Source, index_source: Source, reason: str, expected: Any = None, got: Any = None
+) -> CorruptRecordError:
+    from tfrecord_io.read.index.record_index import REWRITE
+
+    text = f"the index does not match {printable(source.path)}: {reason}"
+    advice = f"{REWRITE}, or delete it"
+    return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, hint=advice)
 
 
 def _fits(header: Array, size: int, checks: Checks) -> bool | None:

@@ -12,30 +12,27 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, StorageOptions, printable, warn
-from tfrecord_io.bytes import Array, Checks, FrameHeader
+from tfrecord_io.bytes import Checks, FrameHeader
 from tfrecord_io.errors import SchemaError, SchemaWarning
 from tfrecord_io.read.index import SMALL_BYTES
-from tfrecord_io.read.index.find_index import find_indexes, open_columns, read_index, unless_stale, warn_of_stale
+from tfrecord_io.read.index.find_index import (
+    find_indexes,
+    open_columns,
+    read_index,
+    read_lines,
+    unless_stale,
+    warn_of_stale,
+)
 from tfrecord_io.store import Entry, FileName, Source
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.index.record_index import LineIndex, RecordIndex
     from tfrecord_io.store import RandomAccessFile
 
 _MOST_TEXT = 1 / 64  # of the size of a file, up to which its text index is read to count its records
 _LOOKED_UP = 1000  # files at a time: the first that is missing ends the look-up of millions that an info states
 
 Beside = Mapping[str, Entry] | None  # what was listed of a directory, by name
-
-
-def _rows_of(index_source: Source, source: Source, file: RandomAccessFile, longest: int, checks: Checks) -> int | None:
-    """The number of records that an index states; None if one of them is longer than `longest`."""
-    if index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
-        with open_columns(index_source, source, file, longest=longest) as (columns, index):
-            if index is None:
-                return len(columns.numbers)
-    else:
-        index = read_index(index_source, source, file, checks)
-    return None if index.end > longest and int(index.sizes.max()) > longest + FrameHeader.FRAME_BYTES else len(index)
 
 
 def _takes_longer(index_source: Source, source: Source) -> bool:
@@ -56,6 +53,7 @@ class KnownCounts:
     may_scan: bool = True  # whether headers are followed for an unknown number, which may take less time than an index
     is_checked: bool = True  # whether it is left aside where the files of a split have other sizes than it states
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
+    _last: tuple[str, LineIndex | RecordIndex] | None = None  # the path of the file whose index was read last
 
     @property
     def may_be_plain(self) -> bool:
@@ -85,26 +83,53 @@ class KnownCounts:
             from tfrecord_io.store import RandomAccessFile  # for files with an index only
 
             with RandomAccessFile.open(source) as file:
-                checks = Checks.from_check_crc(self.options.check_crc)
-                use = partial(
-                    _rows_of, index, source, file=file, longest=self.options.limits.record_bytes, checks=checks
-                )
+                use = partial(self._rows_of, index, source, file)
                 count, text = unless_stale(use, is_named=prefer_index)
             warn_of_stale([text])
         return self._from_tfds(source) if count is None else count
 
-    def record_offsets(self, source: Source) -> Array | None:
-        """Offsets of the records of a file, and its end, by its index: int64; None without one that matches."""
-        index = find_indexes([source])[0] if self.may_be_plain else None
-        if index is None:
-            return None
-        from tfrecord_io.store import RandomAccessFile  # as above
+    def _rows_of(self, index_source: Source, source: Source, file: RandomAccessFile) -> int | None:
+        """The number of records that an index states; None if one of them is longer than the limit."""
+        longest = self.options.limits.record_bytes
+        if index_source.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
+            with open_columns(index_source, source, file, longest=longest) as (columns, index):
+                if index is None:
+                    return len(columns.numbers)
+        elif file.size > longest:
+            index = read_index(index_source, source, file, self._checks)
+        else:
+            self._last = source.path, read_lines(index_source, source, file, self._checks)
+            return len(self._last[1])
+        return (
+            None if index.end > longest and int(index.sizes.max()) > longest + FrameHeader.FRAME_BYTES else len(index)
+        )
 
-        with RandomAccessFile.open(source) as file:
-            checks = Checks.from_check_crc(self.options.check_crc)
-            found, text = unless_stale(partial(read_index, index, source, file, checks))
+    @property
+    def _checks(self) -> Checks:
+        return Checks.from_check_crc(self.options.check_crc)
+
+    def record_bounds(self, source: Source, numbers: Sequence[int], count: int) -> list[int] | None:
+        """Offsets of some records of a file of `count` ones, or its end for that number, by its index.
+
+        None without an index that matches.
+        """
+        from tfrecord_io.store import RandomAccessFile  # for files with an index only
+
+        def bounds() -> list[int] | None:
+            if self._last is None or self._last[0] != source.path:
+                index = find_indexes([source])[0] if self.may_be_plain else None
+                if index is None:
+                    return None
+                with RandomAccessFile.open(source) as file:
+                    self._last = source.path, read_lines(index, source, file, self._checks)
+            records = self._last[1]
+            if len(records) != count:
+                return None
+            return [records.extent(number)[0] if number < count else records.end for number in numbers]
+
+        found, text = unless_stale(bounds)
         warn_of_stale([text])
-        return None if found is None else found.bounds
+        return found
 
     def _from_tfds(self, source: Source) -> int | None:
         may_look = self.may_be_plain and self.looks and source.may_be_beside(Source.TFDS_INFO)

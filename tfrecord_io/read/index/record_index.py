@@ -178,6 +178,11 @@ class RecordIndex:
     def offsets(self) -> Array:
         return self.bounds[:-1]
 
+    def extent(self, number: int) -> tuple[int, int]:
+        """Offset and size of a record."""
+        begin, end = self.bounds[number : number + 2].tolist()
+        return begin, end - begin
+
     @property
     def sizes(self) -> Array:
         return np.diff(self.bounds)
@@ -223,6 +228,45 @@ class RecordIndex:
             parts.append(sizes)
             line, end = line + len(sizes), int(bounds[-1])
         return cls.from_parts(parts)
+
+
+class LineIndex:
+    """The text index of a file, of which only lines that are asked for are parsed: a bad one is a CorruptRecordError.
+
+    >>> lines = LineIndex(b"0 20\\n20 16\\n", "x.index")
+    >>> len(lines), lines.extent(1), lines.end
+    (2, (20, 16), 36)
+    """
+
+    def __init__(self, text: bytes, path: str) -> None:
+        self._text, self._path = text, path
+        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+        self._ends = ends if text.endswith(b"\n") or not text else np.append(ends, len(text))
+
+    @classmethod
+    def read(cls, file: RandomAccessFile) -> Self:
+        """Read an index file."""
+        return cls(file.read(0, file.size).tobytes(), file.path)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def extent(self, number: int) -> tuple[int, int]:
+        """Offset and size of a record."""
+        begin = int(self._ends[number - 1]) + 1 if number else 0
+        line = self._text[begin : int(self._ends[number])]
+        if not _LINE.fullmatch(line):
+            raise _bad_line(self._path, number, "expected '<offset> <size>', two integers")
+        offset, size = map(int, line.split())
+        if size < FrameHeader.FRAME_BYTES:
+            reason = f"a record has at least {FrameHeader.FRAME_BYTES} bytes"
+            raise _bad_line(self._path, number, reason, got=size)
+        return offset, size
+
+    @property
+    def end(self) -> int:
+        """See `RecordIndex.end`."""
+        return sum(self.extent(len(self) - 1)) if len(self) else 0
 
 
 def _text(offsets: Array, sizes: Array) -> bytes:

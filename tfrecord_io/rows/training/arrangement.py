@@ -53,6 +53,11 @@ class Batches:
         waits[self.order[:rows]] = False
         return arrived - self.carried, self.numbers[waits].tolist(), 0
 
+    @property
+    def is_arranged(self) -> bool:
+        """True if batches have a form by the lengths of lists."""
+        return self.lengths is not None or self.bins is not None
+
     def form(self, batch: int, rows: Array) -> BatchForm:
         """Form of the arrays of some `rows` of a batch: list lengths, or the place of each row in packed rows."""
         if self.bins is None or self.filled is None:

@@ -120,7 +120,7 @@ class ArrayChunk:
         first, last = (begin, end) if self.kept is None else self.kept.searchsorted([begin, end]).tolist()
         if first == last:
             return end, None
-        if self.batches is not None:
+        if self.batches is not None and self.batches.is_arranged:
             rows = np.arange(begin, end) if self.kept is None else self.kept[first:last]
             form = self.batches.form(number, self.begin + rows)
         return end, TableRepresentation.slice(self.columns, first, last, form)

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,7 @@ from tfrecord_io.rows.training.checkpoint import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # mean size of a text below which Arrow's `take` is as fast
+_MOST_UNUSED = 2  # times the rows that are joined: as many as their batches may have
 _MOST_READERS = 64  # of the rows of a mixture; beyond, readers without a row left are dropped
 
 
@@ -137,6 +138,9 @@ class EpochReader(ABC):
     def _read(self) -> Generator[NumberedBatch]:
         """The rows."""
 
+    def ask(self, rows: int) -> None:  # noqa: B027 — most read one part
+        """Announce that so many rows will be taken: where several parts are read together, others may be read first."""
+
     @abstractmethod
     def reports(self) -> list[ReadReport]:
         """Reports of each read of files."""
@@ -246,6 +250,9 @@ class NumberedBatch:
     readers: dict[int, EpochReader] = field(default_factory=dict)
     # Of windows that are made late: batches of episodes, which make them, and have images that windows share.
     episodes: dict[int, Any] = field(default_factory=dict)
+    # What the rows are a slice of, from the row `first` on.
+    whole: NumberedBatch | None = field(init=False, default=None)
+    first: int = field(init=False, default=0)
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
@@ -268,7 +275,7 @@ class NumberedBatch:
         """The rows [begin, end), as views."""
         part = itemgetter(slice(begin, end))
         numbers, origins = part(self.numbers), tuple(map(part, self.origins))
-        return NumberedBatch(
+        rows = NumberedBatch(
             numbers,
             self.rows.slice(begin, len(numbers)),
             row_bytes=part(self.row_bytes),
@@ -276,6 +283,8 @@ class NumberedBatch:
             readers=self.readers,
             episodes=self.episodes,
         )
+        rows.whole, rows.first = self.whole or self, self.first + begin
+        return rows
 
     @property
     def is_late(self) -> bool:
@@ -320,15 +329,33 @@ def _concat_row_facts(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[A
     return numbers, row_bytes, origins, readers
 
 
+class RowSlice(NamedTuple):
+    """Rows of a batch, from `begin` up to `end`."""
+
+    batch: NumberedBatch
+    begin: int
+    end: int
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.end - self.begin
+
+
 class JoinedBatches:
     """Rows of pools, one after the other; most columns are not joined before rows are taken."""
 
-    def __init__(self, pools: list[NumberedBatch]) -> None:
+    def __init__(self, pools: list[NumberedBatch], places: Array | None = None) -> None:
+        """`places`: int64, the rows of the pools that count, and their order; None: all."""
         self.numbers, self._row_bytes, self._origins, self._readers = _concat_row_facts(pools)
         self._episodes, is_late = _concat_episodes(pools), any(pool.is_late for pool in pools)
         self._bounds = offsets_of(np.array(list(map(len, pools))))
         batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
         self.bytes = sum(pool.bytes for pool in pools) if is_late else sum(map(attrgetter("nbytes"), batches))
+        self._places = places
+        if places is not None:
+            self.bytes = self.bytes * len(places) // max(len(self.numbers), 1)
+            self.numbers = self.numbers[places]
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
         self._columns = [
@@ -336,9 +363,23 @@ class JoinedBatches:
             for arrays in columns
         ]
 
+    @classmethod
+    def of_slices(cls, slices: list[RowSlice]) -> Self:
+        """Join many slices of few batches."""
+        batches = {id(of_batch.batch): of_batch.batch for of_batch in slices}
+        lengths = np.array([of_batch.rows for of_batch in slices])
+        if sum(map(len, batches.values())) > _MOST_UNUSED * lengths.sum():
+            return cls([of_batch.batch.slice(of_batch.begin, of_batch.end) for of_batch in slices])
+        firsts = dict(zip(batches, offsets_of(np.array(list(map(len, batches.values())))).tolist(), strict=False))
+        begins = np.array([firsts[id(of_batch.batch)] + of_batch.begin for of_batch in slices])
+        bounds = offsets_of(lengths)
+        return cls([*batches.values()], np.repeat(begins - bounds[:-1], lengths) + np.arange(bounds[-1]))
+
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
         indices = np.ascontiguousarray(indices, np.int64)
+        numbers = self.numbers[indices]
+        indices = indices if self._places is None else self._places[indices]
         places, columns, rows, pools = int64_array(indices), list[pa.Array](), indices, None
         if len(self._bounds) > 2:
             pools = self._bounds.searchsorted(indices, side="right") - 1
@@ -351,7 +392,7 @@ class JoinedBatches:
         if episodes and len(indices) and batch.schema.names[: len(LATE)] == LATE.names:  # the others may be let go
             episodes = {owner: episodes[owner] for owner in pc.unique(batch.column(0)).to_pylist()}
         return NumberedBatch(
-            at_indices(self.numbers),
+            numbers,
             batch,
             row_bytes=at_indices(self._row_bytes),
             origins=origins,

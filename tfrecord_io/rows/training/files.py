@@ -8,7 +8,7 @@ Tests: tests/read/test_byte_ranges.py and tests/laws/test_handed_out_batches.py.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -40,6 +40,7 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowRun, Share
+from tfrecord_io.rows.training.interleaved_parts import PartRows, PartsReader
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
 from tfrecord_io.store import Source, Sources
@@ -90,7 +91,8 @@ class Files(RowSource):
         if may_read:
             return FileCounts(self.counts())
         known = FileCounts()
-        for _, records in _stated_counts(self.scan, self.scan.sources):
+        known.indexes = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
+        for _, records in _stated_counts(known.indexes, self.scan.sources):
             if records is None:
                 return None
             known.append(records)
@@ -178,19 +180,16 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
                 return
 
 
-def _stated_counts(scan: Scan, sources: Sequence[Source]) -> Iterator[tuple[Source, int | None]]:
-    """Files of a scan, each with its number of records; None if it is unknown without reading."""
-    counts = SourceFiles(scan.sources, scan.options).known_counts(may_scan=False)
+def _stated_counts(counts: Any, sources: Sequence[Source]) -> Iterator[tuple[Source, int | None]]:
+    """Files, each with its number of records; None if it is unknown without reading. `counts`: `Files.known_counts`."""
     for source, index in zip(sources, counts.indexes(sources), strict=True):
         yield source, 0 if source.size == 0 else counts.record_count(source, index)
 
 
 class FileCounts(list[int]):
-    """Number of records of each file, and the offsets of records that were looked up, by the number of the file."""
+    """Number of records of each file; `indexes` finds them where files have an index: see `Files.known_counts`."""
 
-    def __init__(self, counts: Iterable[int] = ()) -> None:
-        super().__init__(counts)
-        self.offsets: dict[int, Array | None] = {}
+    indexes: Any = None
 
 
 class FileEpochs(Epochs):
@@ -212,6 +211,7 @@ class FileEpochs(Epochs):
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
         self._is_part = False  # of an epoch, which other parts complete
+        self._common: PartsReader | None = None  # of these parts
         # Numbers of records of the files, if another number is an error.
         self.records: Sequence[int] | None = None
 
@@ -219,6 +219,33 @@ class FileEpochs(Epochs):
         if self._is_part:  # its byte ranges are not searched for records before it is read
             self._scan = self._scan.align_ranges()
             self.sources = self._scan.sources
+        return self._open_with_others(position) or self._open_alone(position)
+
+    def _open_with_others(self, position: IteratorPosition) -> EpochReader | None:
+        """Open a part of an epoch together with others; None if they have to be read one by one."""
+        if self._common is None or self._delivered.row_filter is not None or self.records is not None:
+            return None
+        epoch, begin, bounds, end = position.epoch, position.begin, None, None
+        if self._counts is None:
+            scan = self._scan.with_sources(self._ordered_sources(epoch), offset=begin)
+        else:
+            runs, end = self._equal_part(epoch, begin), self._share.size(self._rows())
+            if not runs:
+                return None
+            ((scan, bounds),) = runs
+        if not ScanRows(scan).may_be_interleaved():
+            return None
+        part = PartRows(
+            self._common,
+            scan,
+            begin,
+            bounds=bounds,
+            end=end,
+            open_alone=lambda row: self._open_alone(IteratorPosition(epoch, row, row)),
+        )
+        return self._common.open(part)
+
+    def _open_alone(self, position: IteratorPosition) -> EpochReader:
         begin = position.begin
         deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
         if self._delivered.row_filter is not None and deals:
@@ -310,12 +337,11 @@ class FileEpochs(Epochs):
         for file, begin in zip(files, bounds[:-1].tolist(), strict=True):
             low, high, source = max(0, -begin), min(counts[file], count - begin), self.sources[file]
             if (low, high) != (0, counts[file]):
-                if file not in counts.offsets:
-                    known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
-                    counts.offsets[file] = known.record_offsets(source)
-                if (offsets := counts.offsets[file]) is None or len(offsets) != counts[file] + 1:
+                if counts.indexes is None:
+                    counts.indexes = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
+                if (span := counts.indexes.record_bounds(source, [low, high], counts[file])) is None:
                     return None
-                source = source.piece(int(offsets[low]), int(offsets[high]), high - low)
+                source = source.piece(span[0], span[1], high - low)
             pieces.append(source)
         return pieces
 
@@ -323,10 +349,16 @@ class FileEpochs(Epochs):
         """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records."""
         if sizes is not None:
             ends = offsets_of(np.array(sizes, np.int64)).tolist()
-            return [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
-        scans = [*self._delivered.with_sources(self._ordered_sources(epoch)).split(count)]
-        scans += [self._delivered.with_sources(())] * (count - len(scans))
-        return [self._part(scan) for scan in scans]
+            parts = [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
+        else:
+            scans = [*self._delivered.with_sources(self._ordered_sources(epoch)).split(count)]
+            scans += [self._delivered.with_sources(())] * (count - len(scans))
+            parts = [self._part(scan) for scan in scans]
+        if len(parts) > 1:
+            common = PartsReader()
+            for part in parts:
+                part._common = common
+        return parts
 
     def _part(self, scan: Scan, run: RowRun | None = None) -> FileEpochs:
         """A part of an epoch: all rows of a scan, in order, or a run of the counted records of the epoch."""
@@ -363,7 +395,8 @@ class FileEpochs(Epochs):
             raise TypeError("the number of batches is unknown: it depends on the filter")
         total = 0
         try:
-            for source, records in _stated_counts(self._scan, self.sources):
+            known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
+            for source, records in _stated_counts(known, self.sources):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain, pairwise
 from math import gcd
 from typing import Any
 
@@ -35,11 +36,11 @@ from tfrecord_io.rows.training.batching import (
     Progress,
 )
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
-from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch, RowSlice
 from tfrecord_io.rows.training.mixed_rows import move_reports
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange, random_numbers
+from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange_slots, random_numbers, slots_of
 
 _SKIPPED = 1 << 14  # rows drawn at a time that were delivered before
 
@@ -48,16 +49,21 @@ class Lane:
     """A part of an epoch that is being read, from row `drawn` of its order on."""
 
     def __init__(self, rows: EpochReader, position: IteratorPosition, buffer_size: int, seed: int, part: int) -> None:
-        self.rows, self.drawn, self._epoch = rows, position.delivered, position.epoch
-        self._random = random_numbers(seed, position.epoch, part, position.delivered)
+        self.rows, self.drawn, self.epoch = rows, position.delivered, position.epoch
+        self.random = random_numbers(seed, position.epoch, part, position.delivered)
         self._size = buffer_size
         self.held = list(map(self._add_reader, rows.resume(position)[0]))
-        self.count = sum(map(len, self.held))  # rows held
+        self.count = sum(held.rows for held in self.held)  # rows held
         self.ended = False  # True if all rows are held
-        self.fresh = 0  # bytes read since the last draws
+        self.fresh = 0.0  # bytes read since the last draws
         self.row_bytes = 0.0  # of the last rows read
-        self._following = position.next
+        self.following = position.next  # number of the row after those held
         self._pools = iter(rows)
+
+    @property
+    def buffered(self) -> int:
+        """Number of rows in the shuffle buffer, which are the first ones held."""
+        return min(self._size, self.count)
 
     @property
     def available(self) -> int:
@@ -74,74 +80,44 @@ class Lane:
         """True if an error ended the rows."""
         return self.ended and self.rows.failed
 
+    def ask(self, wanted: int) -> None:
+        """Announce that `fill` will be called with so many rows."""
+        if not self.ended:
+            self.rows.ask(self._size + wanted - self.count)
+
     def fill(self, wanted: int) -> None:
         """Read until so many rows can be drawn, or none is left."""
         while self.available < wanted and not self.ended:
             pool = next(self._pools, None)
-            self._following = self.rows.next
+            self.following = self.rows.next
             if pool is None:
                 self.ended = True
             elif len(pool):
                 self.held.append(self._add_reader(pool))
+                size = float(pool.row_bytes.sum())
                 self.count += len(pool)
-                self.fresh += pool.bytes
-                self.row_bytes = pool.bytes / len(pool)
+                self.fresh += size
+                self.row_bytes = size / len(pool)
 
-    def _add_reader(self, pool: NumberedBatch) -> NumberedBatch:
-        """Add their reader to rows; those of a mixture have it."""
-        if pool.origins:
-            return pool
-        origins = np.full(len(pool), id(self.rows)), pool.numbers
-        return replace(pool, origins=origins, readers={id(self.rows): self.rows})
+    def _add_reader(self, pool: NumberedBatch) -> RowSlice:
+        """Add their reader to rows; those of a mixture, or of several parts, have it."""
+        if not pool.origins:
+            origins = np.full(len(pool), id(self.rows)), pool.numbers
+            pool = replace(pool, origins=origins, readers={id(self.rows): self.rows})
+        return RowSlice(pool.whole or pool, pool.first, pool.first + len(pool))
 
-    def needed_batches(self, count: int) -> list[NumberedBatch]:
-        """The rows held without which so many cannot be drawn: the first ones."""
-        size = min(self._size, self.count)
-        left, batches = min(self.count, size + count), list[NumberedBatch]()
-        for pool in self.held:
-            if left <= 0:
-                break
-            batches.append(pool if len(pool) <= left else pool.slice(0, left))
-            left -= len(pool)
-        return batches
-
-    def draw(self, count: int, numbers: Array) -> tuple[Array, Array, DrawState]:
-        """Draw rows: the indices of these, and of the others, among the `needed` rows, whose `numbers` these are.
-
-        The third is the state before.
-        """
-        rest, following = self._after(len(numbers)), self._following
-        size = min(self._size, self.count)
-        exchanged = min(count, self.count - size)
-        draws, drains = self._random.random(exchanged if size else 0), self._random.random(count - exchanged)
-        state = DrawState(
-            self._epoch,
-            self.drawn,
-            numbers=numbers,
-            next=following if not rest else int(rest[0].numbers[0]),
-            buffer_size=size,
-            exchange_draws=draws,
-            drain_draws=drains,
-        )
-        drawn, left = np.arange(exchanged), np.empty(0, np.int64)
-        if size:
-            drawn, left = exchange(draws, size)
-        if len(drains):
-            slots, remaining = drain(drains, size)
-            drawn, left = np.concatenate([drawn, left[slots]]), left[remaining]
-        self.drawn += count
-        self.count -= count
-        self.fresh, self.held = 0, rest
-        return drawn, np.concatenate([left, np.arange(size + exchanged, len(numbers))]), state
-
-    def _after(self, count: int) -> list[NumberedBatch]:
-        """The rows held after the first ones."""
-        batches = list[NumberedBatch]()
-        for pool in self.held:
-            if count < len(pool):
-                batches.append(pool.slice(count) if count > 0 else pool)
-            count -= len(pool)
-        return batches
+    def take(self, count: int) -> list[RowSlice]:
+        """Take the rows without which so many cannot be drawn from those held: the first ones."""
+        left, taken, kept = min(self.count, self.buffered + count), list[RowSlice](), list[RowSlice]()
+        for batch, begin, end in self.held:
+            cut = min(begin + left, end)
+            if begin < cut:
+                taken.append(RowSlice(batch, begin, cut))
+            if cut < end:
+                kept.append(RowSlice(batch, cut, end))
+            left -= cut - begin
+        self.held = kept
+        return taken
 
     def skip(self, until: int) -> None:
         """Draw the rows before row `until` of the order, of which there may be fewer."""
@@ -149,24 +125,75 @@ class Lane:
             self.fill(min(until - self.drawn, _SKIPPED))
             if not (count := min(self.available, until - self.drawn)):
                 return
-            joined = JoinedBatches(self.needed_batches(count))
-            _, left, _ = self.draw(count, joined.numbers)
-            self.held = [*([joined.take(left)] if len(left) else []), *self.held]
+            draw_rows([self], [count])
 
 
-def join_lanes(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, list[Array], list[DrawState]]:
-    """Draw rows of several lanes: all rows held, the indices of those drawn of each lane, the states before."""
-    held = [lane.needed_batches(count) for lane, count in zip(lanes, counts, strict=True)]
-    bounds = offsets_of(np.array([sum(map(len, pools)) for pools in held]))
-    joined = JoinedBatches([pool for pools in held for pool in pools])
-    numbers = np.split(joined.numbers, bounds[1:-1])
-    drawing = zip(lanes, counts, numbers, strict=True)
-    drawn, left, states = zip(*(lane.draw(count, own) for lane, count, own in drawing), strict=True)
-    kept = joined.take(np.concatenate([own + first for own, first in zip(left, bounds[:-1], strict=True)]))
-    ends = offsets_of(np.array([*map(len, left)]))
-    for lane, begin, end in zip(lanes, ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        lane.held = [*([kept.slice(begin, end)] if begin < end else []), *lane.held]
-    return joined, [own + first for own, first in zip(drawn, bounds[:-1], strict=True)], list(states)
+def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
+    """Read until so many rows of each lane can be drawn, or none is left; those of several lanes together."""
+    for lane, rows in wanted:
+        lane.ask(rows)
+    for lane, rows in wanted:
+        lane.fill(rows)
+
+
+def draw_rows(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, Array, list[DrawState]]:
+    """Draw rows of several lanes, which keep the others.
+
+    Returns rows, the indices of those drawn, lane after lane, and the state of each lane before.
+    """
+    sizes = np.array([lane.buffered for lane in lanes])
+    drained = np.maximum(0, sizes + counts - [lane.count for lane in lanes])
+    exchanged = counts - drained
+    taken = [lane.take(count) for lane, count in zip(lanes, counts, strict=True)]
+    joined = JoinedBatches.of_slices(list(chain.from_iterable(taken)))
+    begins = offsets_of(np.array([sum(held.rows for held in of_lane) for of_lane in taken]))
+    draws = [lane.random.random(n if size else 0) for lane, n, size in zip(lanes, exchanged, sizes, strict=True)]
+    drain_draws = [lane.random.random(n) for lane, n in zip(lanes, drained, strict=True)]
+    states = [
+        DrawState(
+            lane.epoch,
+            lane.drawn,
+            numbers=joined.numbers[begins[at] : begins[at + 1]],
+            next=int(lane.held[0].batch.numbers[lane.held[0].begin]) if lane.held else lane.following,
+            buffer_size=int(sizes[at]),
+            exchange_draws=draws[at],
+            drain_draws=drain_draws[at],
+        )
+        for at, lane in enumerate(lanes)
+    ]
+    drawn, left = _draw_indices(begins, sizes, exchanged, draws=draws, drain_draws=drain_draws)
+    kept = joined.take(np.concatenate(left))
+    ends = offsets_of(np.array([*map(len, left)])).tolist()
+    for lane, count, (begin, end) in zip(lanes, counts, pairwise(ends), strict=True):
+        lane.drawn += count
+        lane.count -= count
+        lane.fresh = 0
+        if begin < end:
+            lane.held.insert(0, RowSlice(kept, begin, end))
+    return joined, np.concatenate(drawn), states
+
+
+def _draw_indices(
+    begins: Array, sizes: Array, exchanged: Array, *, draws: Sequence[Array], drain_draws: Sequence[Array]
+) -> tuple[list[Array], list[Array]]:
+    """The rows drawn of each lane, and those left, of rows that begin at `begins`: first those of its buffer."""
+    slot_bounds, draw_bounds = offsets_of(sizes), offsets_of(exchanged)
+    slots, count = int(slot_bounds[-1]), int(draw_bounds[-1])
+    # Where the rows are of the slots of all buffers, one after the other, and those that the draws let in.
+    firsts = begins[:-1]
+    of_slots = np.repeat(firsts - slot_bounds[:-1], sizes) + np.arange(slots)
+    of_draws = np.repeat(firsts + sizes - draw_bounds[:-1], exchanged) + np.arange(count)
+    if slots:
+        chosen = slots_of(np.concatenate(draws), np.repeat(sizes, exchanged)) + np.repeat(slot_bounds[:-1], exchanged)
+        places = np.concatenate([of_slots, of_draws])
+        of_draws, of_slots = (places[found] for found in exchange_slots(chosen, slots))
+    drawn, left = np.split(of_draws, draw_bounds[1:-1]), np.split(of_slots, slot_bounds[1:-1])
+    for lane, numbers in enumerate(drain_draws):
+        if len(numbers):
+            emptied, remaining = drain(numbers, len(left[lane]))
+            drawn[lane] = np.concatenate([drawn[lane], left[lane][emptied]])
+            left[lane] = left[lane][remaining]
+    return drawn, left
 
 
 class LaneReader(EpochReader):
@@ -335,7 +362,7 @@ class LaneBatching(Batching):
 
     def _open_lane(self, part: int, position: OrderPosition) -> Lane:
         """Open a part at a position: by its mark, or where the shuffle buffer can be computed, else at its start."""
-        row = self._row(part, position)
+        row = int(self._rows_before(position)[part])
         _, mark = self._marks.get(part, (0, None))
         lane = None
         if mark is not None and mark.delivered <= row:
@@ -372,20 +399,19 @@ class LaneBatching(Batching):
         first = position.turn + position.ahead
         return sorted({(first + step) % turns for step in range(0, period, workers)})
 
-    def _row(self, part: int, position: OrderPosition) -> int:
-        """Number of rows of a part before a position."""
-        turn, number = divmod(part, self._order.lanes)
-        return int(self._order.taken_rows(turn, position.taken[turn])[number])
+    def _rows_before(self, position: OrderPosition) -> Array:
+        """Number of rows of each part before a position."""
+        return np.concatenate([self._order.taken_rows(turn, taken) for turn, taken in enumerate(position.taken)])
 
     def _refill(self, lanes: dict[int, Lane], position: OrderPosition, least: int, is_first: bool) -> None:
         """Read rows of some lanes, until at least so many after a position can be drawn of each."""
         wanted = max(least, self._lane_buffer // REFILL)
-        for part, lane in lanes.items():
-            lane.fill(wanted + self._row(part, position) - lane.drawn)
+        rows_before = self._rows_before(position)
+        _fill([(lane, wanted + int(rows_before[part]) - lane.drawn) for part, lane in lanes.items()])
         if self._lane_buffer and not is_first:
-            for lane in sorted(lanes.values(), key=lambda lane: lane.available):
-                if sum(lane.fresh for lane in lanes.values()) < REFILL_BYTES:
-                    lane.fill(MOST_REFILL * self._lane_buffer)
+            row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
+            most = min(MOST_REFILL * self._lane_buffer, int(REFILL_BYTES / max(row_bytes, 1)) // len(lanes))
+            _fill([(lane, most) for lane in lanes.values()])
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
@@ -608,18 +634,19 @@ class LaneBatching(Batching):
         """Draw the rows of a window; None if this worker has none."""
         order, lanes, counts = self._order, list[Lane](), list[int]()
         opened = self._lanes_of(window.parts, position)
+        rows_before = self._rows_before(window.after)
         for part, lane in opened.items():
-            until = self._row(part, window.after)
+            until = int(rows_before[part])
             lane.fill(until - lane.drawn)
             lanes.append(lane)
             counts.append(min(lane.available, until - lane.drawn))
         if not len(window.parts):
             return None
         firsts = np.array([lane.drawn for lane in lanes], np.int64)
-        pool, drawn, states = join_lanes(lanes, counts)
+        pool, drawn, states = draw_rows(lanes, counts)
         at = np.zeros(order.parts, np.int64)
-        at[[*opened]] = offsets_of(np.array([*map(len, drawn)]))[:-1] - firsts
-        indices = np.concatenate(drawn)[at[window.parts] + window.rows]
+        at[[*opened]] = offsets_of(np.array(counts))[:-1] - firsts
+        indices = drawn[at[window.parts] + window.rows]
         ends = np.cumsum(window.sizes)
         draws = {part: (state, count) for part, state, count in zip(opened, states, counts, strict=True)}
         before = replace(position, marks=self._marks)

@@ -147,12 +147,15 @@ class Order:
     def taken_rows(self, turn: int, position: int) -> Array:
         """Number of rows of each lane before a position.
 
-        >>> Order(lanes=3, turns=1, size=4).taken(0, 7).tolist()
+        >>> Order(lanes=3, turns=1, size=4).taken_rows(0, 7).tolist()
         [3, 2, 2]
         """
         if self.sizes is None:
             return (position + self.lanes - 1 - np.arange(self.lanes)) // self.lanes
         turn_rows = self.sizes[turn]
+        rounds, first = divmod(position, self.lanes)
+        if rounds < turn_rows.min():  # no lane has ended
+            return rounds + (np.arange(self.lanes) < first)
         rounds = self._round(turn, position)
         goes_on = turn_rows > rounds
         more = goes_on & (np.cumsum(goes_on) <= position - self._before(turn, rounds))

@@ -54,7 +54,16 @@ def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
     >>> drawn.tolist(), buffer.tolist()
     ([1, 2, 0], [4, 3])
     """
-    slots = np.minimum((numbers * size).astype(np.int64), size - 1)
+    return exchange_slots(slots_of(numbers, size), size)
+
+
+def slots_of(numbers: Array, sizes: Array | int) -> Array:
+    """The slots that draws by numbers in [0, 1) take from full buffers of `sizes`: int64."""
+    return np.minimum((numbers * sizes).astype(np.int64), sizes - 1)
+
+
+def exchange_slots(slots: Array, size: int) -> tuple[Array, Array]:
+    """As `exchange`, of draws from these slots; they may be those of several buffers, one after the other."""
     buffer = np.arange(size)
     if not len(slots):
         return np.empty(0, np.int64), buffer
