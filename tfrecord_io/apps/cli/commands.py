@@ -264,7 +264,10 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
     click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them."),
 )
 def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
-    """Show the type, missing values, range and lengths of each column."""
+    """Show the type, missing values, range and lengths of each column.
+
+    All records are read; of a large dataset, --limit describes the first ones.
+    """
     from tfrecord_io.apps.cli import output
 
     if explain:
@@ -278,10 +281,9 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
 
     source = read_from(path, keywords, describe_files)
     description = describe_files(source, progress=True, **keywords)
-    text = counted(description.records, "record")
     lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
     table = output.TextTable(ColumnSummary.HEADINGS, description.rows())
-    output.print_result(as_json, description.to_dict(), text=text, table=lambda: table, lines=lines)
+    output.print_result(as_json, description.to_dict(), text=description.title, table=lambda: table, lines=lines)
 
 
 @tfr.declare("Show")

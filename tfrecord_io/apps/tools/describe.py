@@ -24,15 +24,23 @@ class Description(Report):
     records: int
     columns: tuple[ColumnSummary, ...]
     suggestions: tuple[Suggestion, ...] = ()
+    files: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to types of JSON: bytes are ``{"base64": text}``, NaN and infinities text, times in ISO 8601."""
         suggestions = [suggestion.to_dict() for suggestion in self.suggestions]
-        return {"records": self.records, "columns": [c.to_dict() for c in self.columns], "suggestions": suggestions}
+        columns = [column.to_dict() for column in self.columns]
+        return {"records": self.records, "files": self.files, "columns": columns, "suggestions": suggestions}
 
     def _summary(self) -> Summary:
         lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
-        return Summary(counted(self.records, "record"), ColumnSummary.HEADINGS, self.rows(), lines)
+        return Summary(self.title, ColumnSummary.HEADINGS, self.rows(), lines)
+
+    @property
+    def title(self) -> str:
+        """What is described."""
+        of_files = f" of {counted(self.files, 'file')}" if self.files > 1 else ""
+        return counted(self.records, "record") + of_files
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of text, one per column, in the order of `HEADINGS`."""
@@ -51,7 +59,9 @@ def describe(
     storage_options: StorageLike | None = None,
     progress: ProgressLike | Unset = UNSET,
 ) -> Description:
-    """Describe every column of the records.
+    """Describe every column of the records, all of which are read.
+
+    Of a large dataset, describe the first rows, by `limit`, or a piece, such as ``tfr.dataset(path).pieces(1000)[0]``.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord(
@@ -70,11 +80,11 @@ def describe(
     Returns
     -------
     Description
-        The number of records, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers
-        (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of more than
-        1 KiB, the text that shows it). Where a file has no embedded schema, its ``suggestions`` say of bytes that are
-        images, serialized tensors, or raw numbers whose shape stands in other features, by which field they can be
-        read so; nothing is applied by itself.
+        The number of records and of files, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of
+        numbers (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of
+        more than 1 KiB, the text that shows it). Where a file has no embedded schema, its ``suggestions`` say of bytes
+        that are images, serialized tensors, or raw numbers whose shape stands in other features, by which field they
+        can be read so; nothing is applied by itself.
 
     Raises
     ------
@@ -107,11 +117,11 @@ def describe(
             ColumnAccumulator(field.name, field.type, field.metadata, type_)
             for field, type_ in zip(reader.schema, stored, strict=True)
         ]
-        is_inferred = reader.scan.resolved.source == "inferred"
+        is_inferred, files = reader.scan.resolved.source == "inferred", reader.scan.file_count
         for batch in reader:
             if is_inferred:
                 sample.add(batch)
             records += batch.num_rows
             for accumulator, column in zip(accumulators, batch.columns, strict=True):
                 accumulator.add(column)
-    return Description(records, tuple(a.summary() for a in accumulators), sample.suggestions())
+    return Description(records, tuple(a.summary() for a in accumulators), sample.suggestions(), files)
