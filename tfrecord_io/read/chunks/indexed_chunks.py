@@ -91,7 +91,7 @@ class IndexedChunks:
         read, files = self.bytes, self.files
         for chunk in reader.chunks(budget):
             chunk.file += number
-            chunk.more_files = [(path, file + number, *rows) for path, file, *rows in chunk.more_files]
+            chunk.more_files = [(path, file + number, row, at) for path, file, row, at in chunk.more_files]
             self.bytes, self.files = read + reader.bytes, files + reader.files
             yield chunk
             if chunk.ends_read:

@@ -212,7 +212,7 @@ class InterleavedChunks:
                 continue
             whole = source.whole_file()
             with closing(whole.open_stream(self._options.compression)) as stream:
-                file = OpenPlainFile.of_stream(stream) if isinstance(stream, PlainStream) else None
+                file = OpenPlainFile.from_stream(stream) if isinstance(stream, PlainStream) else None
             if file is None:
                 return False
             part.windows, part.record = FileWindows(file), 0
