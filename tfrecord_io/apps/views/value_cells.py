@@ -217,13 +217,14 @@ def _array(value: NDArray[Any], url: str, *, large: bool) -> str:
         is_small = max(value.shape[0], value.size // value.shape[0]) <= 96
         sample = MediaSample("image/png", png, "", (("heat map", f"heat map of {_shape(value)}"),), pixelated=is_small)
         drawn = figure(sample, "image", caption=False)
-        return drawn + note + (_values(value, url) if large else "")
+        return drawn + note + (_values(value) if large else "")
     note = element("span", counted(len(value), "value"), class_="note")
     if value.dtype.kind in "iuf" and len(value) > 1:
         first = ", ".join(text(number(item)) for item in value[:_ITEMS].tolist())
         more = ", …" if len(value) > _ITEMS else ""
         drawn = line(value) if len(value) > _FEW else ""
-        return drawn + element("span", first + more, class_="text") + note + (_values(value, url) if large else "")
+        shown = drawn + element("span", first + more, class_="text") + note
+        return shown + (_values(value) if large and more else "")
     items = value.tolist()
     shown = ", ".join(value_text(text_if_any(item), 24) for item in items[: _MOST_ITEMS if large else _ITEMS])
     more = ", …" if len(items) > (_MOST_ITEMS if large else _ITEMS) else ""
@@ -240,7 +241,7 @@ def text_if_any(item: Any) -> Any:
     return item
 
 
-def _values(value: NDArray[Any], url: str) -> str:
+def _values(value: NDArray[Any]) -> str:
     flat = value.reshape(-1)
     shown = ", ".join(text(number(item)) for item in flat[:_MOST_ITEMS].tolist())
     more = ", …" if flat.size > _MOST_ITEMS else ""

@@ -218,7 +218,7 @@ class BrowsedDataset:
         for address in addresses:
             damage = self.map.damage(address)
             if damage is not None:
-                yield address, Problem(f"bytes {damage.begin:,} to {damage.end:,}: {damage.reason}")
+                yield address, self._problem(address, damage.reason)
             elif self.size(address) <= self.map.LARGE:
                 small.append(address)
             else:
@@ -251,7 +251,11 @@ class BrowsedDataset:
                 columns = zip(batch.columns, map(self.schema.field, names), strict=True)
                 yield address, {field.name: value_of(column, at, field) for column, field in columns}
             for address, reason in wrong.items():
-                yield address, Problem(reason)
+                yield address, self._problem(address, reason)
+
+    def _problem(self, address: int, reason: str) -> Problem:
+        begin, end = self.map.extent(address)
+        return Problem(f"bytes {begin:,} to {end:,}: {reason}")
 
     # Places -------------------------------------------------------------------------------------------------------
 

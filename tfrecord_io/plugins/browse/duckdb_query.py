@@ -11,7 +11,8 @@ _SECONDS = 120
 _SETTINGS = (
     "python_enable_replacements = false",  # variables of this program are not tables
     "enable_external_access = false",
-    "memory_limit = '100MB'",
+    "memory_limit = '50MB'",
+    "threads = 1",
     "lock_configuration = true",
 )
 

@@ -575,7 +575,7 @@ async function openColumn(at, all = false) {
   const whole = button("Of all rows", () => openColumn(at, true))
   const pin = button(state.pinned.includes(at) ? "Unpin" : "Pin", () => (togglePin(at), $("panel").close()))
   const hide = button("Hide", () => (choose(state.shown.filter(n => n !== at)), $("panel").close()))
-  open(state.info.plain[at] || "(empty)", make("p", {class: "note", html: state.info.types[at]}), content, bar,
+  open(state.info.plain[at] || "(empty)", content, bar,
     make("div", {class: "buttons"}, ...(all ? [] : [whole]), pin, hide))
   try {
     while ($("panel").open && content.isConnected) {
