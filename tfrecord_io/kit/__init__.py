@@ -31,6 +31,8 @@ _HOMES = {
     "to_pandas": "columns",  # The DataFrame of a table, with the dtypes and the index that were written
     "feature_descriptions": "columns",  # The features that Hugging Face datasets describe in a schema
     "refuse_duckdb_types": "columns",  # Refuse columns of DuckDB whose values would change in Arrow
+    "json_value": "columns",  # A value as JSON has it
+    "selectable": "columns",  # Arrow data whose rows can be selected, which of some types they cannot
     # ---- arrays
     "Rows": "kit.rows_facade",  # Rows for training, of datasets, mixtures and windows
     "ArraysByNumber": "rows",  # Rows by number as arrays
@@ -40,6 +42,7 @@ _HOMES = {
     "TableRepresentation": "rows",  # How the columns of a schema become arrays
     "ColumnRepresentation": "rows",  # How one of them does
     "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column
+    "Array": "bytes",  # Any NumPy array
     "ModelInputs": "rows",  # Batches as models take them: channels first, pairs of inputs and targets
     "ImageColumns": "rows",  # The columns of images in tables, and their pixels
     "workers_in_state": "rows",  # Among how many workers the rows were split when the state of an iterator was saved
@@ -48,18 +51,21 @@ _HOMES = {
     "DistributedWriter": "write",  # One dataset written by several processes, and published once
     "WrittenPart": "write",  # The result of a task of it
     "OpenPart": "write",  # A task of it to which tables are written one by one
+    "open_input": "columns",  # The batches of all that `tfrecord_io.write_tfrecord` takes
     # ---- add a library or a format
     "Adapter": "base",  # A row: a library, and the methods that it adds to datasets
     "LateTypes": "base",  # Types of a library in annotations, which is imported when an annotation is evaluated
     "needs": "base",  # Turns a failed import in its block into an error that names the extra
     "check_keywords": "base",  # Decorate a public call: an unknown keyword is a TypeError with the one that is meant
     "check_integer": "base",  # A keyword as an int within bounds
+    "check_choice": "base",  # A keyword that is one of several values
     "FORMATS": "bytes",  # The file formats, by name
     "Format": "bytes",  # A row of the table of file formats
     "format_option": "bytes",  # A keyword of a format, which is an option of ``tfr convert``
     # ---- add a compression or an encoding
     "Codec": "bytes",  # A compression
     "Damage": "bytes",  # Raised by a codec for data that cannot be decompressed
+    "CODECS": "bytes",  # The compressions, by name
     "TensorEncoding": "columns",  # A way to store the cells of a column of tensors
     "DecodedCells": "columns",  # What it decodes cells to
     # ---- results
@@ -67,9 +73,11 @@ _HOMES = {
     "Report": "base",  # Base of results that print as a line and a table
     "Summary": "base",  # What a report shows
     # ---- words
-    "byte_size": "base",  # A number of bytes as people read it
     "counted": "base",  # A number and its noun
+    "byte_size": "base",  # A size in bytes with two digits or more
+    "short": "base",  # A value in about so many characters
     "printable": "base",  # A text without secrets of URLs and control characters, and not too long
     "warn": "base",  # Warn at the line of the user's code
+    "for_cli": "base",  # Give an error the message that the command shows in place of its own
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES, root="tfrecord_io")

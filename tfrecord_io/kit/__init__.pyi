@@ -9,13 +9,18 @@ from tfrecord_io.base import Report as Report
 from tfrecord_io.base import Summary as Summary
 from tfrecord_io.base import WriteOptions as WriteOptions
 from tfrecord_io.base import byte_size as byte_size
+from tfrecord_io.base import check_choice as check_choice
 from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
 from tfrecord_io.base import counted as counted
+from tfrecord_io.base import for_cli as for_cli
 from tfrecord_io.base import needs as needs
 from tfrecord_io.base import printable as printable
+from tfrecord_io.base import short as short
 from tfrecord_io.base import warn as warn
+from tfrecord_io.bytes import CODECS as CODECS
 from tfrecord_io.bytes import FORMATS as FORMATS
+from tfrecord_io.bytes import Array as Array
 from tfrecord_io.bytes import Codec as Codec
 from tfrecord_io.bytes import Damage as Damage
 from tfrecord_io.bytes import Dtype as Dtype
@@ -26,7 +31,10 @@ from tfrecord_io.columns import RowFault as RowFault
 from tfrecord_io.columns import TensorEncoding as TensorEncoding
 from tfrecord_io.columns import empty_batch as empty_batch
 from tfrecord_io.columns import feature_descriptions as feature_descriptions
+from tfrecord_io.columns import json_value as json_value
+from tfrecord_io.columns import open_input as open_input
 from tfrecord_io.columns import refuse_duckdb_types as refuse_duckdb_types
+from tfrecord_io.columns import selectable as selectable
 from tfrecord_io.columns import to_pandas as to_pandas
 from tfrecord_io.kit.column_facade import Column as Column
 from tfrecord_io.kit.files_facade import File as File
@@ -54,8 +62,10 @@ from tfrecord_io.write import WrittenPart as WrittenPart
 
 __all__ = [
     "Adapter",
+    "Array",
     "ArraysByNumber",
     "BatchesByNumber",
+    "CODECS",
     "Codec",
     "Column",
     "ColumnLayout",
@@ -88,6 +98,7 @@ __all__ = [
     "WriteOptions",
     "WrittenPart",
     "byte_size",
+    "check_choice",
     "check_integer",
     "check_keywords",
     "condition_of",
@@ -96,11 +107,16 @@ __all__ = [
     "empty_batch",
     "feature_descriptions",
     "filesystem_of",
+    "for_cli",
     "format_option",
+    "json_value",
     "needs",
+    "open_input",
     "open_output",
     "printable",
     "refuse_duckdb_types",
+    "selectable",
+    "short",
     "to_pandas",
     "warn",
     "workers_in_state",

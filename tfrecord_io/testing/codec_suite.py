@@ -21,9 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes import CODECS, PlainStream, RecoveringStream, open_decompressed
+from tfrecord_io.bytes import PlainStream, RecoveringStream, open_decompressed
 from tfrecord_io.errors import CompressionError
-from tfrecord_io.kit import Codec
+from tfrecord_io.kit import CODECS, Codec
 
 
 @cache

@@ -19,9 +19,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 from tfrecord_io import Limits, count
 from tfrecord_io.apps.api import read_table, write_tfrecord
 from tfrecord_io.apps.file_formats.convert import convert
-from tfrecord_io.bytes import CODECS
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, TFRecordError, TruncatedRecordError
-from tfrecord_io.kit import FORMATS, Format
+from tfrecord_io.kit import CODECS, FORMATS, Format
 from tfrecord_io.typing import Progress
 
 _CSV = FORMATS.csv

@@ -80,7 +80,8 @@ def _follow(
     """Show the last records, or the records since a version, then the records of appends."""
     import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import PythonRows, json_value
+    from tfrecord_io.columns import PythonRows
+    from tfrecord_io.kit import json_value
 
     def show(records: Any) -> None:
         if not as_json:
@@ -407,8 +408,9 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     import pyarrow as pa
 
     from tfrecord_io.apps.api import open_reader
-    from tfrecord_io.base import short as shortened
-    from tfrecord_io.columns import PythonRows, json_value
+    from tfrecord_io.columns import PythonRows
+    from tfrecord_io.kit import json_value
+    from tfrecord_io.kit import short as shortened
 
     def value(record: dict[str, Any]) -> dict[str, Any]:
         if not short:

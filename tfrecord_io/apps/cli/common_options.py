@@ -18,8 +18,7 @@ import click
 
 from tfrecord_io.apps.cli.command_group import tfr
 from tfrecord_io.base import CopyOptions, Limits, listed, parse_filters
-from tfrecord_io.bytes import CODECS
-from tfrecord_io.kit import ReadOptions, printable
+from tfrecord_io.kit import CODECS, ReadOptions, printable
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 

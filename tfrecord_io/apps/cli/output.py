@@ -18,9 +18,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.cli.process import echo, has_unicode
-from tfrecord_io.base import short
-from tfrecord_io.columns import Column, json_value
-from tfrecord_io.kit import printable
+from tfrecord_io.columns import Column
+from tfrecord_io.kit import json_value, printable, short
 from tfrecord_io.read import FileIndex
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed

@@ -7,9 +7,9 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.base import StorageOptions, TransferOptions, check_choice, for_cli, secret_url
+from tfrecord_io.base import StorageOptions, TransferOptions, secret_url
 from tfrecord_io.columns import TfdsInfo
-from tfrecord_io.kit import FORMATS, Format, printable, warn
+from tfrecord_io.kit import FORMATS, Format, check_choice, for_cli, printable, warn
 from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, Location, Output, ShardName
 
 _TFRECORD = FORMATS.tfrecord

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.tf_compat.tf_features import KINDS
-from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
+from tfrecord_io.bytes import ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
 from tfrecord_io.columns import listed_values, runs_within
 from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.kit import Array
 
 _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 # The exact types: where np.int64 is long, an array of long long prints as another dtype.

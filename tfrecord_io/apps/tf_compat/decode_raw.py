@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.kit import Dtype, check_keywords
+from tfrecord_io.kit import Array, Dtype, check_keywords
 
 
 @check_keywords

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import LIMITS, Limits
-from tfrecord_io.bytes import Array, FrameHeader, PlainStream, RecordCounts, get_engine
+from tfrecord_io.bytes import FrameHeader, PlainStream, RecordCounts, get_engine
 from tfrecord_io.columns import ArrayBuffers
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.kit import ReadOptions, WriteOptions, check_keywords
+from tfrecord_io.kit import Array, ReadOptions, WriteOptions, check_keywords
 from tfrecord_io.read import CallSource
 from tfrecord_io.store import OpenPlainFile, Source
 from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike, Writer

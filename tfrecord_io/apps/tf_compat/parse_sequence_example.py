@@ -40,9 +40,8 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.base import Expansion, Limits
-from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
-from tfrecord_io.kit import check_keywords
+from tfrecord_io.kit import Array, check_keywords
 
 T = TypeVar("T")
 _IN_CONTEXT = (FixedLenFeature, VarLenFeature, RaggedFeature)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.bytes import CODECS
-from tfrecord_io.kit import check_integer, check_keywords
+from tfrecord_io.kit import CODECS, check_integer, check_keywords
 from tfrecord_io.typing import OutputPath
 from tfrecord_io.write import RecordWriter
 

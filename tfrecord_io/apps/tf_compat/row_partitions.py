@@ -15,8 +15,8 @@ import numpy as np
 
 from tfrecord_io.apps.tf_compat.decode_features import FeatureValues
 from tfrecord_io.apps.tf_compat.tf_features import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
-from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.kit import Array
 
 _MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each
 

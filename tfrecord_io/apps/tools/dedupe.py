@@ -15,8 +15,7 @@ import pyarrow as pa
 from tfrecord_io.apps.tools.row_hashes import HASH, row_hashes, run_starts
 from tfrecord_io.apps.tools.split_assignment import LEFT_OUT, each_key, write_labelled
 from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection
-from tfrecord_io.bytes import Array
-from tfrecord_io.kit import check_integer, check_keywords
+from tfrecord_io.kit import Array, check_integer, check_keywords
 from tfrecord_io.read import options_from_call
 from tfrecord_io.typing import (
     UNSET,

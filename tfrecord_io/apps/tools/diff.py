@@ -11,11 +11,22 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
-from tfrecord_io.base import LINE_WIDTH, ProgressMeter, ScanOptions, Selection, for_cli, short
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, selectable
+from tfrecord_io.base import LINE_WIDTH, ProgressMeter, ScanOptions, Selection
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import ReadOptions, Report, Summary, check_integer, check_keywords, counted, printable
+from tfrecord_io.kit import (
+    Array,
+    ReadOptions,
+    Report,
+    Summary,
+    check_integer,
+    check_keywords,
+    counted,
+    for_cli,
+    printable,
+    selectable,
+    short,
+)
 from tfrecord_io.read import Files, options_from_call
 from tfrecord_io.store import Source
 from tfrecord_io.typing import InputPath, ProgressLike, Reader, StorageLike

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.bytes import RecordCounts
-from tfrecord_io.columns import json_value
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
+from tfrecord_io.kit import json_value
 from tfrecord_io.typing import SkippedRegion
 
 MOST_PROBLEMS = 100  # that are kept for each file

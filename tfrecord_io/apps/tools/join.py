@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.base import LIMITS, Selection
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, int64_array, open_input, runs_within, selectable
+from tfrecord_io.columns import Column, int64_array, runs_within
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.kit import ReadOptions, check_keywords
+from tfrecord_io.kit import Array, ReadOptions, check_keywords, open_input, selectable
 from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, Reader, StorageLike, TableLike, Unset
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
+from tfrecord_io.kit import Array
 
 HASH = np.dtype([("first", "<u8"), ("second", "<u8")])
 _SEEDS = (np.uint64(1), np.uint64(2))

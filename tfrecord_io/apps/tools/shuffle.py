@@ -19,8 +19,7 @@ import numpy as np
 from tfrecord_io.apps.tools.split import exact_fraction
 from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelled
 from tfrecord_io.base import LIMITS, MIB, CopyOptions
-from tfrecord_io.bytes import Array
-from tfrecord_io.kit import check_integer, check_keywords, printable
+from tfrecord_io.kit import Array, check_integer, check_keywords, printable
 from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
     UNSET,

@@ -18,9 +18,8 @@ from tfrecord_io.apps.tools.split_assignment import (
     stratified_labels,
     value_labels,
 )
-from tfrecord_io.base import CopyOptions, for_cli
-from tfrecord_io.bytes import CODECS, Array
-from tfrecord_io.kit import check_integer, check_keywords, counted
+from tfrecord_io.base import CopyOptions
+from tfrecord_io.kit import CODECS, Array, check_integer, check_keywords, counted, for_cli
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, Location, ShardName, ShardSpec
 from tfrecord_io.typing import (

@@ -10,8 +10,7 @@ import math
 from importlib import resources
 from typing import Any
 
-from tfrecord_io.base import short
-from tfrecord_io.kit import printable
+from tfrecord_io.kit import printable, short
 
 _LARGE, _SMALL = 1e7, 1e-4  # numbers beyond them have an exponent
 _SEPARATED = 10_000

@@ -11,8 +11,8 @@ from tfrecord_io.apps.views.charts import Label, histogram_chart, share_bar, val
 from tfrecord_io.apps.views.elements import element, number, percent, text, value_text
 from tfrecord_io.apps.views.feature_statistics import FeatureStatistics, convert_to_one_unit, nanoseconds_of
 from tfrecord_io.apps.views.number_statistics import QUANTILES, NumberStatistics, edges_of, histogram
-from tfrecord_io.base import short
 from tfrecord_io.columns import Column
+from tfrecord_io.kit import short
 
 _FEW = 12  # integers with at most so many distinct values are shown as values, not as a histogram
 _NAMED_QUANTILES = ((0.05, "5 %"), (0.25, "25 %"), (0.5, "median"), (0.75, "75 %"), (0.95, "95 %"))

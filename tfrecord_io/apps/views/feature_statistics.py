@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.apps.views.number_statistics import NumberAccumulator, NumberStatistics
-from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary, json_value
+from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
+from tfrecord_io.kit import json_value
 
 CATEGORIES = 20  # integers with at most so many distinct values are compared as categories
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten

@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tfrecord_io.base import short
 from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
-from tfrecord_io.kit import RowFault, byte_size
+from tfrecord_io.kit import RowFault, byte_size, short
 
 CAPTIONS = ("label/text", "class/text", "caption", "label", "class", "class/label", "filename")
 _MOST_CAPTIONS = 2

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from tfrecord_io.apps.views.drawings import figure, heat_map, line, waveform
 from tfrecord_io.apps.views.elements import element, number, text, value_text
 from tfrecord_io.apps.views.media import MediaSample, Row, audio_mime, image_mime, media_of
-from tfrecord_io.base import short
-from tfrecord_io.columns import Column, json_value
-from tfrecord_io.kit import byte_size, counted, printable
+from tfrecord_io.columns import Column
+from tfrecord_io.kit import byte_size, counted, json_value, printable, short
 
 _THUMBNAIL, _LARGE = 144, 640  # pixels of the longer side
 _WIDTH, _LONG = 140, 20_000  # characters of a text in a table, and on the page of a record

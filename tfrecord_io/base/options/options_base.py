@@ -217,6 +217,7 @@ class TransferOptions(Options):
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise ValueError for the value of a keyword that is not among the choices."""
     if value not in choices:
         none = "None, " if None in choices else ""
         shown = ", ".join(repr(choice) for choice in choices if choice is not None)

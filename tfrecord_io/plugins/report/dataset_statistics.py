@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.verify import check_files
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
-from tfrecord_io.base import MIB, MessageType, ProgressMeter, ScanOptions, Selection, hide_secrets, short
+from tfrecord_io.base import MIB, MessageType, ProgressMeter, ScanOptions, Selection, hide_secrets
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, UnsupportedType
 from tfrecord_io.errors import SchemaError, TFRecordError
-from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch
+from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows
 from tfrecord_io.store import Source

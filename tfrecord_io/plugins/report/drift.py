@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.views import FeatureStatistics, NumberStatistics, convert_to_one_unit, edges_of, histogram
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import json_value
-from tfrecord_io.kit import printable
+from tfrecord_io.kit import Array, json_value, printable
 
 BINS = 20  # of the histograms that are compared
 NEW_VALUES = 10

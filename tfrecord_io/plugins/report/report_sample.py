@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB
-from tfrecord_io.columns import selectable
-from tfrecord_io.kit import byte_size, check_integer, counted
+from tfrecord_io.kit import byte_size, check_integer, counted, selectable
 from tfrecord_io.read import Scan, ScanRows
 
 SAMPLE_RECORDS = 50_000

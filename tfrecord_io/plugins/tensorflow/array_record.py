@@ -19,11 +19,11 @@ import numpy as np
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import LIMITS, MIB, FrameOptions, ProgressMeter, TransferOptions, check_choice
-from tfrecord_io.bytes import Array, get_engine
+from tfrecord_io.base import LIMITS, MIB, FrameOptions, ProgressMeter, TransferOptions
+from tfrecord_io.bytes import get_engine
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.kit import ReadOptions, check_integer, needs, printable
+from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
 from tfrecord_io.plugins.tensorflow.made_records import made_records
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, PieceStream, options_from_call

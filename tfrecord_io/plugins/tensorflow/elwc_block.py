@@ -13,8 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes import Array, Engine, FieldTag, Frames
+from tfrecord_io.bytes import Engine, FieldTag, Frames
 from tfrecord_io.columns import runs_within
+from tfrecord_io.kit import Array
 
 RECORD, POSITION = "record", "position"
 EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)

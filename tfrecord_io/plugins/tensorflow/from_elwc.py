@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, DatasetOptions, Expansion, OnDamage, ProgressMeter, check_choice, for_cli
-from tfrecord_io.bytes import Array, Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
+from tfrecord_io.base import LIMITS, DatasetOptions, Expansion, OnDamage, ProgressMeter
+from tfrecord_io.bytes import Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
-from tfrecord_io.kit import ReadOptions, check_keywords, printable
+from tfrecord_io.kit import Array, ReadOptions, check_choice, check_keywords, for_cli, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.plugins.tensorflow.made_records import made_records
 from tfrecord_io.read import BlockWalker, CallSource, PieceStream, options_from_call

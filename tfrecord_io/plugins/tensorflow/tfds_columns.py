@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, list_array, offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.kit import printable
+from tfrecord_io.kit import Array, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import has_least
 from tfrecord_io.store import Folder

@@ -11,9 +11,9 @@ from pyarrow import types as t
 
 from tfrecord_io.base import name_advice
 from tfrecord_io.bytes import FieldTag
-from tfrecord_io.columns import Column, Projection, open_input
+from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.kit import WriteOptions, check_keywords, printable
+from tfrecord_io.kit import WriteOptions, check_keywords, open_input, printable
 from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
 from tfrecord_io.typing import (
     Compression,

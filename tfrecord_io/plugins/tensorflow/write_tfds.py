@@ -14,9 +14,9 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ExportOptions, StorageOptions, check_mode
-from tfrecord_io.columns import BatchSource, TfdsInfo, open_input
+from tfrecord_io.columns import BatchSource, TfdsInfo
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.kit import WriteOptions, check_integer, check_keywords, empty_batch, open_output, printable
+from tfrecord_io.kit import WriteOptions, check_integer, check_keywords, empty_batch, open_input, open_output, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import OnDamage, StorageOptions, check_choice, for_cli
+from tfrecord_io.base import OnDamage, StorageOptions
 from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.kit import printable, warn
+from tfrecord_io.kit import check_choice, for_cli, printable, warn
 from tfrecord_io.plugins.vision.folder_files import FolderOptions, LeftOut, shuffle_files
 from tfrecord_io.plugins.vision.masks_and_keypoints import Shape, ShapeColumns
 from tfrecord_io.store import Directory, Entry, FileSystem, Folder

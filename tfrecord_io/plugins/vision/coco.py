@@ -11,11 +11,11 @@ from typing import Any, NoReturn, get_args
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import LIMITS, StorageOptions, check_choice
+from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import check_keywords, printable, warn
+from tfrecord_io.kit import check_choice, check_keywords, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, AnnotationOptions, Objects, Reading, StatedClass
 from tfrecord_io.plugins.vision.folder_files import LeftOut
 from tfrecord_io.plugins.vision.masks_and_keypoints import (

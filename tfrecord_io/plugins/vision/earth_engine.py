@@ -18,10 +18,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
-from tfrecord_io.kit import LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
+from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
 from tfrecord_io.read import Files, options_from_call
 from tfrecord_io.store import PathMatch, Sources
 from tfrecord_io.typing import (

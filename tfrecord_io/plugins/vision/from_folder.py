@@ -12,10 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import check_choice
 from tfrecord_io.columns import ImageHeader, pillow, row_batches
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import check_keywords
+from tfrecord_io.kit import check_choice, check_keywords
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME, FolderOptions, LeftOut, shuffle_files
 from tfrecord_io.store import Folder
 from tfrecord_io.typing import OnFileError, Path, StorageLike

@@ -23,10 +23,9 @@ from pyarrow import types as t
 
 from tfrecord_io import explode
 from tfrecord_io.base import MIB, ExportOptions
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, int64_array
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
-from tfrecord_io.kit import Dtype, RowFault, check_integer, counted, printable, warn
+from tfrecord_io.kit import Array, Dtype, RowFault, check_integer, counted, printable, warn
 from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
 from tfrecord_io.read import CallSource, Steps, options_from_call
 from tfrecord_io.store import Location, NewFolder

@@ -21,11 +21,10 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.apps.file_formats.tables.table_files import arrow_errors, check_schema
-from tfrecord_io.base import Options, StorageOptions, check_choice
-from tfrecord_io.bytes import Array
+from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.columns import RawImages
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError
-from tfrecord_io.kit import FORMATS, needs, printable
+from tfrecord_io.kit import FORMATS, Array, check_choice, needs, printable
 from tfrecord_io.plugins.vision.video_files import VideoReader
 from tfrecord_io.store import Directory, PathMatch, Source
 

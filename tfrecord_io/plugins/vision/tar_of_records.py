@@ -13,8 +13,9 @@ import numpy as np
 
 from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
 from tfrecord_io.base import MIB, StorageOptions
-from tfrecord_io.bytes import CODECS, Array, FrameHeader, Stream, open_decompressed
+from tfrecord_io.bytes import FrameHeader, Stream, open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.kit import CODECS, Array
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.read import PieceStream

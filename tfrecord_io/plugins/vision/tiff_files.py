@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
-from tfrecord_io.kit import RowFault, needs
+from tfrecord_io.kit import Array, RowFault, needs
 
 _COLOURS = 3  # channels of a picture in colour
 _MOST_CHANNELS = 65535

@@ -16,10 +16,10 @@ from xml.sax.saxutils import escape
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, check_choice
+from tfrecord_io.base import ExportOptions
 from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import open_output, printable
+from tfrecord_io.kit import check_choice, open_output, printable
 from tfrecord_io.plugins.vision.annotated_images import OBJECT, StatedClass
 from tfrecord_io.plugins.vision.annotated_rows import (
     NUMBERS,

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, suppress
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import needs, printable
+from tfrecord_io.kit import Array, needs, printable
 
 if TYPE_CHECKING:
     import av

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import StorageOptions, check_choice
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import pillow
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import check_keywords, needs, printable
+from tfrecord_io.kit import check_choice, check_keywords, needs, printable
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
     MOST_BYTES,

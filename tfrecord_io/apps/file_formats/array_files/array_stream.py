@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.bytes import Array
-from tfrecord_io.columns import BatchStream, Column, Projection, label_columns, open_input, structured_columns
+from tfrecord_io.columns import BatchStream, Column, Projection, label_columns, structured_columns
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.kit import printable
+from tfrecord_io.kit import Array, open_input, printable
 
 _MAX_ROWS = 65_536
 

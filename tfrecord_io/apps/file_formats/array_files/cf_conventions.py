@@ -25,10 +25,9 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     library_errors,
     text_column,
 )
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, record_dimension
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
-from tfrecord_io.kit import needs, printable
+from tfrecord_io.kit import Array, needs, printable
 
 PACKING = ("scale_factor", "add_offset", "_FillValue", "missing_value", "_Unsigned")
 FILLS = ("_FillValue", "missing_value")

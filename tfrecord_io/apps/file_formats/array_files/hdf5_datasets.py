@@ -25,10 +25,9 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import chunk_of
 from tfrecord_io.base import LIMITS
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Ragged, declaration, structured_columns
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import FORMATS, needs, printable
+from tfrecord_io.kit import FORMATS, Array, needs, printable
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:

@@ -37,10 +37,9 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.base import Limits, column_list
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged, TensorValues, label_columns, offsets_of, plain_array
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, TFRecordError
-from tfrecord_io.kit import printable, warn
+from tfrecord_io.kit import Array, printable, warn
 from tfrecord_io.store import FileName, Source
 
 if TYPE_CHECKING:

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS
-from tfrecord_io.bytes import CODECS, Array, NpyHeader
+from tfrecord_io.bytes import NpyHeader
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import FORMATS, Dtype, printable
+from tfrecord_io.kit import CODECS, FORMATS, Array, Dtype, printable
 from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time

@@ -18,10 +18,9 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.array_stream import Values
 from tfrecord_io.apps.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.base import Expansion
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
-from tfrecord_io.kit import printable
+from tfrecord_io.kit import Array, printable
 
 SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
 EXCLUDE = "exclude it with columns="

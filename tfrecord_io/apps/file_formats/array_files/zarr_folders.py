@@ -28,10 +28,9 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
 from tfrecord_io.base import LIMITS, Limits, Options
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import FORMATS, needs, printable
+from tfrecord_io.kit import FORMATS, Array, needs, printable
 from tfrecord_io.store import Directory, Location, NewFolder
 from tfrecord_io.typing import WriteReport
 

@@ -40,10 +40,9 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     text_hints,
 )
 from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
-from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, arrow_file, uncommon_columns
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.kit import FORMATS, printable, warn
+from tfrecord_io.kit import FORMATS, Array, printable, warn
 from tfrecord_io.store import FileName, Source
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv

@@ -32,10 +32,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     refuse_rounding,
     rounding_error,
 )
-from tfrecord_io.base import LIMITS, Expansion, ProgressMeter, for_cli
+from tfrecord_io.base import LIMITS, Expansion, ProgressMeter
 from tfrecord_io.columns import Column, NamePattern, PythonRows, Schema, arrow_file, uncommon_columns
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import FORMATS, printable
+from tfrecord_io.kit import FORMATS, for_cli, printable
 from tfrecord_io.store import Source
 
 _LINE_BYTES = 256 << 20

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.table_files import RowSlices, TableTarget, refuse_types
-from tfrecord_io.base import ExportOptions, for_cli
-from tfrecord_io.kit import Format
+from tfrecord_io.base import ExportOptions
+from tfrecord_io.kit import Format, for_cli
 from tfrecord_io.read import CallSource, ScanRows, options_from_call
 from tfrecord_io.store import Location
 from tfrecord_io.typing import Reader, WriteReport
