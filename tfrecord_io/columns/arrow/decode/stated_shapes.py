@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import listed, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
-from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, offsets_of, take_rows, variable_width
+from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -39,8 +39,10 @@ class StatedShapes(Companions):
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The shapes and dtypes of some decoded rows; a feature that cannot state them is a RowFault."""
-        axes = self._source.axes
-        if isinstance(axes, str):
+        axes, common = self._source.axes, self._common_shape(columns)
+        if common is not None and rows:
+            matrix, mask = np.broadcast_to(np.array(common), (rows, self.rank)), np.ones(rows, bool)
+        elif isinstance(axes, str):
             matrix, mask = _sizes(columns.get(axes), axes, rows, self.rank)
         else:
             matrix, mask = np.empty((rows, len(axes)), np.int64), np.ones(rows, bool)
@@ -50,11 +52,24 @@ class StatedShapes(Companions):
                     matrix[:, at], mask = sizes[:, 0], mask & has_size
                 else:
                     matrix[:, at] = _DERIVED if axis is None else axis
-        shape = ColumnBuffers(", ".join(self._source.sizes), Kind.INT64, Layout.LIST, rows)
-        shape.values, shape.offsets = matrix.reshape(-1), np.arange(rows + 1) * self.rank
-        if not mask.all():
-            shape.null_count, shape.validity = int(rows - np.count_nonzero(mask)), bitmap_of(mask)
-        return StatedColumns(self, shape, self._dtypes(columns, rows))
+        shape = ColumnBuffers.nulls(", ".join(self._source.sizes), rows, Kind.INT64, Layout.LIST)
+        return StatedColumns(self, shape, self._dtypes(columns, rows), matrix=matrix, mask=mask, common=common)
+
+    def _common_shape(self, columns: Mapping[str, ColumnBuffers]) -> tuple[int, ...] | None:
+        """The shape that single values state alike for all rows: the common case, which needs no shape of each row."""
+        axes = self._source.axes
+        if isinstance(axes, str):
+            return None
+        shape = list[int]()
+        for axis in axes:
+            values = _plain_sizes(columns.get(axis)) if isinstance(axis, str) else None
+            if isinstance(axis, int):
+                shape.append(axis)
+            elif values is None or not len(values) or not (values == values[0]).all():
+                return None
+            else:
+                shape.append(int(values[0]))
+        return tuple(shape)
 
     @property
     def _source(self) -> ShapeSource:
@@ -77,14 +92,22 @@ class StatedShapes(Companions):
 
 @dataclass(slots=True, eq=False, repr=False)
 class StatedColumns(CompanionColumns):
-    """The shapes and dtypes of some rows, as `StatedShapes` found them."""
+    """The shapes and dtypes of some rows, as `StatedShapes` found them.
+
+    `matrix` has the shapes, int64 [rows, rank], for the rows in `mask`; `common` the one of all rows, if that is known.
+    """
+
+    _: KW_ONLY
+    matrix: Array
+    mask: Array
+    common: tuple[int, ...] | None
 
     def refuse_counts(self, mask: Array, shape: Shape, count: Callable[[], Array]) -> None:
         """Refuse rows whose shape is not stated, does not have as many values as the row, or is not `shape`."""
         counts = count()
         if self._are_uniform(shape, counts):
             return
-        if np.any(bad := mask & ~self.shape.mask):
+        if np.any(bad := mask & ~self.mask):
             self._refuse_missing(int(bad.argmax()))
         matrix = self._matrix(counts)
         bad = ((matrix < 0) | (matrix > LONGEST_AXIS)).any(axis=1) | (product(matrix) != counts)
@@ -107,14 +130,20 @@ class StatedColumns(CompanionColumns):
     def _are_uniform(self, shape: Shape, counts: Array) -> bool:
         """True if all rows state `shape`, and have as many values: the common case, which takes no other check."""
         size = size_of(shape)
-        if size is None or self.shape.null_count or self._derives or not (counts == size).all():
+        if size is None or self._derives or not self.mask.all() or not (counts == size).all():
             return False
+        if self.common is not None:
+            return self.common == shape
         matrix = self._matrix(counts)
         return all((matrix[:, at] == axis).all() for at, axis in enumerate(shape))
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, as `refuse_counts` accepts it; and which rows have one."""
-        return self._matrix(counts), mask & self.shape.mask
+        return self._matrix(counts), mask & self.mask
+
+    def description(self, row: int) -> str:
+        """Describe the statements about a row, for an error message."""
+        return f"; {self._statement} the shape {tuple(self.matrix[row].tolist())}" if self.mask[row] else ""
 
     @property
     def _stated(self) -> StatedShapes:
@@ -133,9 +162,7 @@ class StatedColumns(CompanionColumns):
 
     def _matrix(self, counts: Array) -> Array:
         """The shapes: int64 [rows, rank]; a dimension that no feature states has the size that `counts` leave."""
-        assert self.shape.values is not None
-        matrix = self.shape.values.reshape(self.shape.rows, self._stated.rank)
-        axes = self._source.axes
+        matrix, axes = self.matrix, self._source.axes
         if not self._derives:
             return matrix
         assert not isinstance(axes, str)
@@ -217,6 +244,13 @@ def _take_rows(column: ColumnBuffers, rows: Array) -> ColumnBuffers:
     if column.kind is Kind.BYTES and column.layout is Layout.LIST:
         raise _not_stated(column.name, column, "one value")
     return take_rows([column], rows)
+
+
+def _plain_sizes(column: ColumnBuffers | None) -> Array | None:
+    """The sizes in a feature of single integers that every row has; None if the feature is another one."""
+    if column is None or column.kind is not Kind.INT64 or column.layout is not Layout.SCALAR or column.null_count:
+        return None
+    return None if column.others or column.steps is not None else column.values
 
 
 def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tuple[Array, Array]:
