@@ -25,7 +25,7 @@ CORES = (2, 16, 64)
 PARALLEL = (
     "tfrecord_io.bytes.engine.native:NativeDecoder.feed",
     "tfrecord_io.bytes.engine.native:NativeDecoder.feed_file",
-    "tfrecord_io.store.read.source:OpenPlainFile.read_into",
+    "tfrecord_io.store.read.plain_file:OpenPlainFile.read_into",
     "tfrecord_io.bytes.compression.stream:PlainStream.readinto",
 )
 PARTS = {  # of the serial time; the rest is opening, freeing and the work between windows

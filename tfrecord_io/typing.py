@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.plugins.browse.browse_server import BrowseServer as BrowseServer
     from tfrecord_io.plugins.report.dataset_report import DatasetReport as DatasetReport
-    from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
+    from tfrecord_io.read.chunks.skipped_region import SkippedRegion as SkippedRegion
     from tfrecord_io.read.explanation import Explanation as Explanation
     from tfrecord_io.read.explanation import FilePlan as FilePlan
     from tfrecord_io.read.explanation import FilterPlan as FilterPlan
@@ -288,7 +288,7 @@ class LabelledArrays(Protocol):
     def to_dataframe(self, *args: Any, **keywords: Any) -> Any: ...
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True)
 class Progress:
     """How much of a call is done: what a function gets that is passed as ``progress=``.
 

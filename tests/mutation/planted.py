@@ -231,7 +231,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "staged=staged)",
     ),
     Fault(
-        "store/paths/resolve.py",
+        "store/paths/path_search.py",
         "hidden files are left out of a pattern that names them",
         "and (is_hidden or not FileName.parse(e.basename).is_hidden)",
         "and not FileName.parse(e.basename).is_hidden",
@@ -463,7 +463,7 @@ THIRD_FAULTS = [
         "http_status(error) == 403",
     ),
     Fault(
-        "store/paths/resolve.py",
+        "store/paths/path_search.py",
         "braces from a number to the same one expand to nothing",
         "b + (1 if b >= a else -1)",
         "b + (1 if b > a else -1)",

@@ -15,7 +15,8 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, framed, int64s, written
 from tfrecord_io.read.chunks import recovery
-from tfrecord_io.read.chunks.recovery import SkippedRegion, SkippedRegions
+from tfrecord_io.read.chunks.skipped_region import SkippedRegion
+from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
 from tfrecord_io.read.report import ReadReport
 
 ROWS, EVERY, MOST = 400, 3, 50

@@ -68,7 +68,7 @@ _HOMES = {
     "SalvageOptions": "options.transfer",  # Keywords of `tfrecord_io.salvage`
     "ADDING": "options.write",  # Modes of writing that keep what is there
     "WriteOptions": "options.write",  # Keywords of all writing calls
-    "logger": "progress",  # The logger of the package
+    "logger": "display",  # The logger of the package
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
     "listed": "registry",  # Names as in a sentence

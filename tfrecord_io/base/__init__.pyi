@@ -24,6 +24,7 @@ from tfrecord_io.base.display import counted as counted
 from tfrecord_io.base.display import did_you_mean as did_you_mean
 from tfrecord_io.base.display import for_cli as for_cli
 from tfrecord_io.base.display import hide_secrets as hide_secrets
+from tfrecord_io.base.display import logger as logger
 from tfrecord_io.base.display import name_advice as name_advice
 from tfrecord_io.base.display import printable as printable
 from tfrecord_io.base.display import secret_url as secret_url
@@ -63,7 +64,6 @@ from tfrecord_io.base.options.transfer import SalvageOptions as SalvageOptions
 from tfrecord_io.base.options.write import ADDING as ADDING
 from tfrecord_io.base.options.write import WriteOptions as WriteOptions
 from tfrecord_io.base.progress import ProgressMeter as ProgressMeter
-from tfrecord_io.base.progress import logger as logger
 from tfrecord_io.base.public_names import LateTypes as LateTypes
 from tfrecord_io.base.registry import Point as Point
 from tfrecord_io.base.registry import Registry as Registry

@@ -1,10 +1,15 @@
 """Values and tables as text and HTML, control characters escaped, and the base class of reports that show them.
 
 Messages show no secrets of URLs, and warnings the line of the caller.
+
+In the log, INFO is what has changed in storage: files written, appended, replaced, compacted, removed, copied. DEBUG is
+why a read or write took the way that it took: requests made again, indexes, manifests, the engine. Warnings are not
+logged. There is at most one message for a file, request or call, and none for a record.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import warnings
@@ -26,6 +31,7 @@ _LISTED = 20  # names
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
+logger = logging.getLogger(_PACKAGE)
 
 
 # URLs in a text, or urllib3's part of a URL; not paths of the local disk, where names may have all these signs.
@@ -414,3 +420,14 @@ def _caller() -> tuple[FrameType, int]:
         frame = frame.f_back
         level += 1
     return frame, level
+
+
+def _hide_secrets(record: logging.LogRecord) -> bool:
+    """Take passwords and tokens out of the URLs in a log message; a filter of the logger."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(hide_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
+    return True
+
+
+logger.addFilter(_hide_secrets)
+logger.addHandler(logging.NullHandler())

@@ -1,13 +1,7 @@
-"""Progress of a running call, by a bar on stderr or calls of a function, and the log of the package.
-
-In the log, INFO is what has changed in storage: files written, appended, replaced, compacted, removed, copied. DEBUG is
-why a read or write took the way that it took: requests made again, indexes, manifests, the engine. Warnings are not
-logged. There is at most one message for a file, request or call, and none for a record.
-"""
+"""Progress of a running call, by a bar on stderr or calls of a function."""
 
 from __future__ import annotations
 
-import logging
 import os
 import warnings
 from collections.abc import Callable
@@ -15,7 +9,6 @@ from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
-from tfrecord_io.base.display import hide_secrets
 from tfrecord_io.typing import Progress, ProgressLike
 
 if TYPE_CHECKING:
@@ -23,7 +16,6 @@ if TYPE_CHECKING:
 
 Unit = Literal["bytes", "rows", "records"]
 
-logger = logging.getLogger("tfrecord_io")
 _BAR_UNITS = {"bytes": "B", "rows": "row", "records": "record"}  # tqdm shows B as kB and MB
 
 
@@ -115,14 +107,3 @@ class ProgressMeter:
         self.close()
         if self._error is not None and error is not self._error:
             raise self._error
-
-
-def _hide_secrets(record: logging.LogRecord) -> bool:
-    """Take passwords and tokens out of the URLs in a log message; a filter of the logger."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(hide_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
-    return True
-
-
-logger.addFilter(_hide_secrets)
-logger.addHandler(logging.NullHandler())

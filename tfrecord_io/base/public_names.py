@@ -79,7 +79,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.lazy_dataset": "DatasetPiece MixedDataset WindowedDataset",
         "apps.file_formats.array_files.array_stream": "ArrayStream",
         "apps.follow": "Follower",
-        "read.chunks.recovery": "SkippedRegion",
+        "read.chunks.skipped_region": "SkippedRegion",
         "read.explanation": "Explanation FilePlan FilterPlan",
         "read.random_access": "RandomAccess SelectedRecords",
         "read.reader": "Reader",

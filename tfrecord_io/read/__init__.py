@@ -11,8 +11,8 @@ _HOMES = {
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`
     "Recovery": "chunks.recovery",  # Decides at each fault whether reading goes on, moves the walker there
-    "SkippedRegion": "chunks.recovery",  # A damaged part of a file that a reader left out
-    "SkippedRegions": "chunks.recovery",  # The regions that were left out, their table and texts
+    "SkippedRegion": "chunks.skipped_region",  # A damaged part of a file that a reader left out
+    "SkippedRegions": "chunks.skipped_regions",  # The regions that were left out, their table and texts
     "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes

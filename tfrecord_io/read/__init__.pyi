@@ -6,9 +6,9 @@ from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
-from tfrecord_io.read.chunks.recovery import SkippedRegion as SkippedRegion
-from tfrecord_io.read.chunks.recovery import SkippedRegions as SkippedRegions
 from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
+from tfrecord_io.read.chunks.skipped_region import SkippedRegion as SkippedRegion
+from tfrecord_io.read.chunks.skipped_regions import SkippedRegions as SkippedRegions
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes

@@ -26,7 +26,7 @@ from tfrecord_io.columns import (
     int64_array,
 )
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store import ColumnFolder, Source, Sources
+from tfrecord_io.store import Source, Sources
 
 _INTEGER = r"-?[0-9]+"
 _LEAST, _MOST = -(2**63), 2**63 - 1
@@ -232,6 +232,8 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
         is_named = any(name == field.name for name, _ in source.partitions)
         place = f"is not in a directory '{field.name}=...'"
         if is_named:
+            from tfrecord_io.store import ColumnFolder  # for this error only
+
             place = f"has no value in '{ColumnFolder(field.name, None).name}'"
         reason = f"the file {place}, and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=Column(field).logical_name)

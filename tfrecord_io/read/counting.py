@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
-from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.store import Source
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
+
+if TYPE_CHECKING:
+    from tfrecord_io.read.chunks.recovery import Recovery
 
 
 @check_keywords
@@ -92,7 +95,11 @@ def count(
         sources = resolve_sources(found, options) if isinstance(found, Scan) else found.sources
     if sources.are_of_manifest and not reads_all and index is None and (stated := sources.stated_records) is not None:
         return stated
-    recovery = Recovery.of(options.on_error, sources)
+    recovery: Recovery | None = None
+    if options.damage.goes_on:
+        from tfrecord_io.read.chunks.recovery import Recovery
+
+        recovery = Recovery(options.on_error, sources)
     record_counts = KnownCounts(options)
     if index is not None and (reads_all or not record_counts.may_be_plain):
         plain = f"compression={options.compression!r}: only plain files have one"

@@ -45,7 +45,9 @@ def resolve_sources(
     the dataset has no such split, or not these rows, or has several configurations; SchemaError if its
     ``dataset_info.json`` is damaged.
     """
-    from tfrecord_io.read.scan import Scan
+    if isinstance(path, str | os.PathLike):
+        return find_sources(path, options, storage, as_they_are=as_they_are, **how)
+    from tfrecord_io.read.scan import Scan  # a path needs nothing that decodes records
     from tfrecord_io.read.sources import resolve_selection
 
     path, options = resolve_selection(path, options)

@@ -11,15 +11,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureColumns, RecordType
-from tfrecord_io.columns import EmbeddedSchema, KindCount, NamePattern, Observation, Overrides, Projection, Schema
+from tfrecord_io.columns import EmbeddedSchema, NamePattern, Overrides, Projection, Schema
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Sources
+
+if TYPE_CHECKING:
+    from tfrecord_io.columns import KindCount, Observation
 
 
 class Assumptions(NamedTuple):

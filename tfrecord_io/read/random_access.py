@@ -31,7 +31,8 @@ from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, sel
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, SkippedRegion, batch_or_fault, fitting_parts, is_damage
+from tfrecord_io.read.chunks.recovery import Recovery, batch_or_fault, fitting_parts, is_damage
+from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import SUFFIXES, find_indexes
 from tfrecord_io.read.index.indexed_files import IndexedFiles

@@ -26,7 +26,6 @@ from tfrecord_io.read.chunks.block_walker import RecordMemoryError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import chunk_batches, leave_out
 from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins
 from tfrecord_io.read.scan import EarlyFilter, Scan
@@ -319,6 +318,8 @@ class Reader(BatchStream):
         if recovery is None and planned.early is None:
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             return [(0, batch)], fault, ()
+        from tfrecord_io.read.chunks.recovery import chunk_batches
+
         return chunk_batches(
             chunk,
             self._builder,
@@ -472,6 +473,8 @@ class Reader(BatchStream):
 
     def leave_out(self, fault: RowFault) -> bool:
         """Leave out the row of a fault, counted from the first row delivered, if it may be; it counts as skipped."""
+        from tfrecord_io.read.chunks.recovery import leave_out
+
         file, path, record = self.origins.place(fault.row)
         left_out = leave_out(self._planned.reader.recovery, fault, path=path, file=file, record=record)
         self.report.records -= left_out

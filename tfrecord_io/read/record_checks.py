@@ -30,7 +30,7 @@ from tfrecord_io.columns import BatchStream, Column, Field, Schema, plan_columns
 from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
-from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
 from tfrecord_io.store import Location, Source
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tfrecord_io.base import ConsumedOnce, FrameOptions, OnDamage, check_keywords
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.store import SourcePrefetcher
@@ -91,9 +90,11 @@ class RecordReader(ConsumedOnce[bytes]):
         ).with_report()
         sources = resolve_sources(source, options, as_they_are=True)
         self._damage = options.damage
-        recovery = Recovery.of(options.on_error, sources)
-        self.report = ReadReport(schema_source='record_type="bytes"')
-        if recovery is not None:
+        self.report, recovery = ReadReport(schema_source='record_type="bytes"'), None
+        if options.damage.goes_on:
+            from tfrecord_io.read.chunks.recovery import Recovery
+
+            recovery = Recovery(options.on_error, sources)
             self.report.skipped = recovery.skipped
         self._sources = sources
         self._prefetcher = SourcePrefetcher(sources)

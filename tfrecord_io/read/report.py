@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Report, Summary, byte_size, counted, printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
 from tfrecord_io.store import Source
 
 

@@ -686,7 +686,6 @@ class Pieces(Sequence[Scan]):
         return frozenset(part.path for part, index in indexes if index is None)
 
 
-@dataclass(eq=False, repr=False)
 class EarlyFilter:
     """The part of a scan's filter that can be applied before the other columns are decoded.
 
@@ -694,8 +693,8 @@ class EarlyFilter:
     value that does not fit.
     """
 
-    scan: Scan
-    row_filter: RowFilter
+    def __init__(self, scan: Scan, row_filter: RowFilter) -> None:
+        self.scan, self.row_filter = scan, row_filter
 
     @cached_property
     def _filter_scan(self) -> Scan:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
@@ -28,13 +28,18 @@ if TYPE_CHECKING:
 AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Files(Generic[AnyFrameOptions]):
-    """Files that were looked up, and how to read them; their schema is not decided yet."""
+    """Files that were looked up, and how to read them; their schema is not decided yet.
 
-    sources: Sources
-    options: AnyFrameOptions
-    selection: Selection = Selection.ALL  # of the call, or of the dataset that is read anew
+    `selection` is that of the call, or of the dataset that is read anew.
+    """
+
+    def __init__(self, sources: Sources, options: AnyFrameOptions, selection: Selection = Selection.ALL) -> None:
+        self.sources, self.options, self.selection = sources, options, selection
+
+    def with_options(self, options: AnyFrameOptions) -> Files[AnyFrameOptions]:
+        """Return the same files, to be read with other options."""
+        return Files(self.sources, options, self.selection)
 
     @staticmethod
     def from_source(source: Any, options: ReadOptions, *, as_records: bool = False) -> Files[ScanOptions]:

@@ -32,7 +32,7 @@ _HOMES = {
     "RandomAccessFile": "read.random_access_file",  # A file to read at any offset, from several threads at a time
     "ReadAhead": "read.read_ahead",  # Cuts a stream into blocks as `tfrecord_io.store.read.block_reader.BlockReader`
     "Sources": "read.source",  # The files of a read, in order: as a sequence, and as a whole
-    "OpenPlainFile": "read.source",  # A descriptor of a plain file, read at any offset by several threads
+    "OpenPlainFile": "read.plain_file",  # A descriptor of a plain file, read at any offset by several threads
     "Origin": "read.source",  # Where a record comes from
     "RecordRef": "read.source",  # A record of a dataset, as messages name it
     "Source": "read.source",  # A file or a part of one: path, size, version, and how it is opened

@@ -22,10 +22,10 @@ from tfrecord_io.store.paths.sidecars import find_sidecars as find_sidecars
 from tfrecord_io.store.read.block_reader import Block as Block
 from tfrecord_io.store.read.block_reader import BlockReader as BlockReader
 from tfrecord_io.store.read.file_object import RawFile as RawFile
+from tfrecord_io.store.read.plain_file import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.prefetch import SourcePrefetcher as SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile as RandomAccessFile
 from tfrecord_io.store.read.read_ahead import ReadAhead as ReadAhead
-from tfrecord_io.store.read.source import OpenPlainFile as OpenPlainFile
 from tfrecord_io.store.read.source import Origin as Origin
 from tfrecord_io.store.read.source import RecordRef as RecordRef
 from tfrecord_io.store.read.source import Source as Source

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import importlib
-import ntpath
 import os
 import stat
 import threading
@@ -229,6 +228,8 @@ class WindowsSystem(System):
         return path if path.startswith("\\\\?\\") else path.replace("\\", "/")
 
     def full_name(self, path: str) -> str:
+        import ntpath  # on Windows it is os.path
+
         if len(path) <= self._MOST_CHARACTERS and ntpath.isabs(path):
             return path
         full = ntpath.abspath(path)

@@ -19,8 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records import framed, header
-from tfrecord_io.bytes.compression import CODECS, deflate, open_decompressed
+from tfrecord_io.bytes.compression import CODECS, deflate
 from tfrecord_io.bytes.compression.deflate import GzipTrailer
+from tfrecord_io.bytes.compression.stream import open_decompressed
 from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.testing.codec_suite import CodecSuite, Unseekable, read, records, write
@@ -238,7 +239,8 @@ class TestStdlibInPlaceOfIsal:
         code = (
             "import sys; sys.modules['isal'] = None\n"
             "import io, gzip, zlib\n"
-            "from tfrecord_io.bytes.compression import CODECS, deflate, open_decompressed\n"
+            "from tfrecord_io.bytes.compression import CODECS, deflate\n"
+            "from tfrecord_io.bytes.compression.stream import open_decompressed\n"
             "assert deflate.fast is zlib\n"
             "for name in ('gzip', 'zlib'):\n"
             "    codec = CODECS.find(name)\n"

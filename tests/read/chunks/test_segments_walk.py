@@ -22,7 +22,7 @@ from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.chunks.segments import SegmentWork, segment_pool
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.source import OpenPlainFile
+from tfrecord_io.store.read.plain_file import OpenPlainFile
 
 ROWS = 3000
 

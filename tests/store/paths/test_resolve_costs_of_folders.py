@@ -31,7 +31,7 @@ from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths import manifest, manifest_files
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest
-from tfrecord_io.store.paths.resolve import list_directory
+from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.place import version_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,7 @@ class _Side:
     files: Files[ScanOptions]
 
     def open(self, progress: ProgressLike = False) -> Reader:
-        return replace(self.files, options=self.files.options.changed(progress=progress)).open()
+        return self.files.with_options(self.files.options.changed(progress=progress)).open()
 
     def rows_of(self, columns: list[str], numbers: Sequence[int]) -> dict[int, tuple[Any, ...]]:
         """Read the values of records by number."""

@@ -43,7 +43,7 @@ def _check_keywords(cls: type[T]) -> type[T]:
 
 
 @_check_keywords
-@dataclass(frozen=True, kw_only=True, slots=True, weakref_slot=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """Limits on what an untrusted file may use; exceeding one is an error.
 

@@ -171,7 +171,7 @@ class Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)  # only subclasses are made
 class RecordOptions(Options):
     """Keywords of calls that read or write files of records."""
 

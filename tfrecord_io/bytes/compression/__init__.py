@@ -6,10 +6,8 @@ from typing import ClassVar
 
 from tfrecord_io.base import Registry, for_cli
 from tfrecord_io.bytes.compression.codec import Codec
-from tfrecord_io.bytes.compression.stream import Raw, Stream, open_decompressed
-from tfrecord_io.bytes.format.framing import FrameHeader
 
-__all__ = ["CODECS", "Codec", "Codecs", "Raw", "Stream", "open_decompressed"]
+__all__ = ["CODECS", "Codec", "Codecs"]
 
 
 def _core_codecs() -> tuple[Codec, ...]:
@@ -19,6 +17,13 @@ def _core_codecs() -> tuple[Codec, ...]:
     from tfrecord_io.bytes.compression.zstd import Zstd
 
     return Gzip(), Zlib(), Zstd(), Lz4()  # a new compression is a row here
+
+
+def _is_framed(head: bytes) -> bool:
+    """True if the first bytes of a file are the header of a record."""
+    from tfrecord_io.bytes.format.framing import FrameHeader  # the names of compressions alone need no bytes
+
+    return FrameHeader(head).is_intact
 
 
 class Codecs(Registry[Codec]):
@@ -62,13 +67,13 @@ class Codecs(Registry[Codec]):
 
         None for a plain file, even if the length in its first record header looks like a codec's magic bytes.
         """
-        if FrameHeader(head).is_intact:
+        if _is_framed(head):
             return None
         return next((c for c in self if c.looks_like(head)), None)
 
     def infer(self, head: bytes, path: str) -> Codec | None:
         """Find the codec of a file to read: by content, or by suffix if the content is too short or damaged."""
-        if FrameHeader(head).is_intact:
+        if _is_framed(head):
             return None
         if (codec := self.sniff(head)) is not None:
             return codec

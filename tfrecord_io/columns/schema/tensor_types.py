@@ -11,7 +11,6 @@ import math
 from abc import ABC
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from typing import Any, ClassVar
@@ -366,14 +365,16 @@ class EncodingRules(ABC):
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
 
 
-@dataclass(eq=False, repr=False)
 class _Own:
-    """An encoding of this package, which is loaded when its rules are asked for."""
+    """An encoding of this package, which is loaded when its rules are asked for.
 
-    name: str
-    place: str  # module in tfrecord_io.columns.arrow.encodings, and class
-    aliases: tuple[str, ...] = ()
+    `place`: its module in `tfrecord_io.columns.arrow.encodings`, and its class.
+    """
+
     suffixes: tuple[str, ...] = ()
+
+    def __init__(self, name: str, place: str, aliases: tuple[str, ...] = ()) -> None:
+        self.name, self.place, self.aliases = name, place, aliases
 
     @cached_property
     def rules(self) -> EncodingRules:

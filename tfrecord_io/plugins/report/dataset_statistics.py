@@ -111,7 +111,7 @@ def dataset_statistics(
     size, of_files = found.sources.bytes, found.options
     if of_files.sample == default.sample and size is not None and size <= limits.bytes:
         of_files = replace(of_files, sample="all")
-    scan = replace(found, options=of_files).plan()
+    scan = found.with_options(of_files).plan()
     reader = SampleReader(scan, limits)
     random = np.random.default_rng(limits.seed)
     nullable = pa.schema([column.with_nullable(True) for column in scan.schema])

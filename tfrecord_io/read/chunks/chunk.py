@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -180,14 +180,12 @@ def first_record_settings(options: ScanOptions) -> DecodeSettings:
     )
 
 
-@dataclass(eq=False, repr=False)
 class KnownRecords:
     """The facts about the records decoded so far that apply to later ones."""
 
-    names: dict[FeatureColumns.Name, None] = field(
-        default_factory=dict
-    )  # the names outside the plan that they had, as keys
-    sequence: bool = False  # whether one was a SequenceExample
+    def __init__(self) -> None:
+        self.names: dict[FeatureColumns.Name, None] = {}  # the names outside the plan that they had, as keys
+        self.sequence = False  # one was a SequenceExample
 
     def add(self, chunk: DecodedChunk) -> None:
         self.names.update(dict.fromkeys(chunk.new_names))
@@ -276,17 +274,19 @@ _WHOLE_BATCH_BYTES = 64 * MIB
 _INTEGER_BYTES = 8
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class RowBudget:
-    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read."""
+    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read.
 
-    batch_rows: int  # most of a batch
-    batch_bytes: int
-    remaining: int | None = None  # rows that may still be read; None: all
-    rows: int = 0  # of the current batch so far
-    bytes: int = 0
-    integer_bytes: int = 0
-    counts_integers: bool = False  # as some column may have lists of them
+    `batch_rows` and `batch_bytes` are the most of a batch, `remaining` the rows that may still be read (None: all).
+    `counts_integers`: some column may have lists of integers.
+    """
+
+    def __init__(
+        self, batch_rows: int, batch_bytes: int, remaining: int | None = None, *, counts_integers: bool = False
+    ) -> None:
+        self.batch_rows, self.batch_bytes, self.remaining = batch_rows, batch_bytes, remaining
+        self.counts_integers = counts_integers
+        self.rows = self.bytes = self.integer_bytes = 0  # of the current batch so far
 
     @property
     def max_rows(self) -> int:

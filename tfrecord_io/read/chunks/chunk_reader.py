@@ -31,12 +31,12 @@ from tfrecord_io.read.chunks.chunk import (
     is_little,
 )
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.store import OpenPlainFile, Source, SourcePrefetcher, Sources
 
-if TYPE_CHECKING:  # a read of a small file needs no segments
+if TYPE_CHECKING:  # a read of a small intact file needs none of these
     from tfrecord_io.base import ProgressMeter, WorkerPool
     from tfrecord_io.read.chunks.parallel_file_decoder import FileDecoder, Position
+    from tfrecord_io.read.chunks.recovery import Recovery
     from tfrecord_io.read.chunks.segmented_files import SegmentedFiles, SegmentFeed
 
 _SAMPLED_RECORDS = 100  # whose mean size stands for that of the records of a batch
@@ -79,7 +79,11 @@ class ChunkReader:
             from tfrecord_io.base import ProgressMeter
 
             progress = ProgressMeter(options.progress, Sources.of(sources).bytes, "bytes")
-        self.recovery = Recovery.of(options.on_error, sources)  # goes on behind damage, if that is allowed
+        self.recovery: Recovery | None = None  # goes on behind damage, if that is allowed
+        if options.damage.goes_on:
+            from tfrecord_io.read.chunks.recovery import Recovery
+
+            self.recovery = Recovery(options.on_error, sources)
         self._walker = BlockWalker(
             self._prefetcher,
             self._open,

@@ -540,7 +540,7 @@ def iter_arrays(
         return iterate(found, **batching)
     limits = {"batch_size": LIMITS.batch_rows, "batch_bytes": _CHUNK_BYTES}
     reads = found.options.changed(threads=options.thread_count, **limits)
-    planned = replace(found, options=reads).plan_scan(only_sample=True)
+    planned = found.with_options(reads).plan_scan(only_sample=True)
     scan = LazyScan.from_scan(planned.close())  # its files are opened in each epoch
     if not scan.sources.can_be_read_again and any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")

@@ -27,7 +27,7 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ids_replaced
-from tfrecord_io.store.paths.resolve import record_files
+from tfrecord_io.store.paths.path_search import record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic import open_named

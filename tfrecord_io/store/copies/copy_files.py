@@ -52,7 +52,7 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.history import History
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.resolve import list_directory, record_files
+from tfrecord_io.store.paths.path_search import list_directory, record_files
 from tfrecord_io.store.paths.resolve_output import Output, unnamed_error
 from tfrecord_io.store.read.source import SMALL_BYTES, Source
 from tfrecord_io.store.write.atomic import open_named

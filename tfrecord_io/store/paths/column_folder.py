@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from tfrecord_io.bytes import Array
 from tfrecord_io.errors import SchemaError
 
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
@@ -106,7 +106,7 @@ class ColumnFolder(NamedTuple):
         return {name: pa.array([value.get(name) for value in values], pa.string()) for name in columns}
 
     @classmethod
-    def are_plain(cls, folders: Sequence[str], columns: Sequence[str]) -> NDArray[np.bool_]:
+    def are_plain(cls, folders: Sequence[str], columns: Sequence[str]) -> Array:
         """A boolean for each path of folders: true if it states a value of each column, in order, without escapes.
 
         A missing value is an escape. What is not plain may be right, too.

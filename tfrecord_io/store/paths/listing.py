@@ -12,8 +12,7 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.manifest import Manifests
-from tfrecord_io.store.paths.plain_files import tfds_descriptions
-from tfrecord_io.store.paths.resolve import (
+from tfrecord_io.store.paths.path_search import (
     check_complete,
     check_single_family,
     has_magic,
@@ -21,6 +20,7 @@ from tfrecord_io.store.paths.resolve import (
     other_files,
     record_files,
 )
+from tfrecord_io.store.paths.plain_files import tfds_descriptions
 from tfrecord_io.store.paths.similar_files import files_below
 from tfrecord_io.store.paths.sniff_files import files_with_records
 from tfrecord_io.store.read.source import Source

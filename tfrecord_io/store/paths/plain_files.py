@@ -21,7 +21,7 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, natural_key
-from tfrecord_io.store.paths.resolve import has_magic, list_directory
+from tfrecord_io.store.paths.path_search import has_magic, list_directory
 from tfrecord_io.store.paths.similar_files import file_in_folders
 from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.store.read.source import Source

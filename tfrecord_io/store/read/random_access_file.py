@@ -19,7 +19,8 @@ from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.filesystem.os_errors import replaced_error, request_blocking
 from tfrecord_io.store.read.block_reader import Bytes
-from tfrecord_io.store.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source, open_raw
+from tfrecord_io.store.read.plain_file import open_raw
+from tfrecord_io.store.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source
 
 if TYPE_CHECKING:
     from tfrecord_io.store.read.range_reader import RangeReader

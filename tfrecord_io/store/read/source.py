@@ -1,4 +1,7 @@
-"""A file to read, with the statements of its dataset's manifest."""
+"""A file to read, with the statements of its dataset's manifest.
+
+Tests: tests/store/read/test_open_stream.py and tests/store/read/test_file_object.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import errno
 import io
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field, replace
@@ -16,19 +18,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, printable, quiet_at_exit
+from tfrecord_io.base import LIMITS, MIB, printable
 from tfrecord_io.bytes import CODECS, Array, PlainStream, Raw, Stream, open_decompressed
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
-from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.store.filesystem.locate import Location, is_remote
-from tfrecord_io.store.read.block_reader import Bytes
+from tfrecord_io.store.read.plain_file import open_raw
 
 if TYPE_CHECKING:
-    import tempfile
-
     from tfrecord_io.store.filesystem.remote import FsspecFileSystem
     from tfrecord_io.store.read.file_object import CallerFile
+    from tfrecord_io.store.read.pipe import Pipe
     from tfrecord_io.store.read.range_reader import RangeReader, Window
     from tfrecord_io.store.read.range_requests import RemoteObject
 
@@ -41,7 +41,6 @@ MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files 
 
 T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
-_PIECE = 1 << 20
 MOST_MANIFEST_BYTES = 256 * MIB  # about 2 million files
 ONLY_TAG = "ETag"  # a key of the description of an object in S3, of which fsspec states no checksum
 INCOMPLETE = "incomplete"  # a key of the description of an object that was pickled: it has little more than the version
@@ -270,7 +269,11 @@ class Source:
                 info=entry.info,
                 **told,
             )
-        return cls(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None, **told)
+        if entry.size is None:
+            from tfrecord_io.store.read.pipe import Pipe  # for FIFOs and devices only
+
+            told["pipe"] = Pipe(entry.name)
+        return cls(entry.name, entry.size, True, **told)
 
     @classmethod
     def from_file_object(cls, file: Any) -> Source:
@@ -854,11 +857,6 @@ def united_metadata(manifests: Iterable[ManifestVersion]) -> dict[str, str]:
     return {name: found.pop() for name, found in texts.items() if len(found) == 1}
 
 
-def open_raw(path: str) -> io.FileIO:
-    """Open a local file without a buffer."""
-    return open(system.current.full_name(path), "rb", buffering=0)
-
-
 class NoContent:
     """The content of a dataset whose manifest names no file: it has its schema and its columns of folders."""
 
@@ -917,208 +915,3 @@ class HeldContent:
     def drop(self) -> None:
         """Keep no content any more, so that each read finds out whether the object was replaced."""
         self.content, self.is_kept = None, False
-
-
-class Pipe:
-    """A file that is opened once, by its first reader. What was read is kept in a temporary file to be read again.
-
-    Opening a FIFO waits for its writer, and what was read from it is gone: a second opening would wait for another
-    writer, or find the rest of the data.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._raw: io.FileIO | None = None  # None before it is opened, and after its end
-        self._kept: tempfile.SpooledTemporaryFile[bytes] | None = None
-        self._size = 0  # bytes kept
-        self.may_rewind = True  # its codec may go back, or is not known yet
-        self._opened = False
-        self.is_read_once = False  # by one reader more, if none is open, which then closes the pipe
-        self._gone = False  # some of what was read was not kept
-        self._lock = threading.Lock()
-
-    def open(self) -> PipeReader:
-        """A reader from the first byte."""
-        import tempfile
-
-        with self._lock:
-            if self._gone:
-                raise OSError(errno.ESPIPE, "a pipe cannot be read a second time: save it to a file", self.path)
-            if not self._opened:
-                self._raw = open(self.path, "rb", buffering=0)  # noqa: SIM115
-                self._kept = tempfile.SpooledTemporaryFile(LIMITS.spool_memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
-                self._opened = True
-        return PipeReader(self)
-
-    @property
-    def keeps(self) -> bool:
-        return self.may_rewind or not self.is_read_once
-
-    def read_at(self, offset: int, buffer: memoryview) -> int | None:
-        """Read into `buffer` like ``readinto``, from a byte that was kept or from the next one."""
-        with self._lock:
-            if self.keeps:
-                while self._size < offset and self._keep(memoryview(bytearray(min(_PIECE, offset - self._size)))):
-                    pass
-            if offset < self._size:
-                assert self._kept is not None
-                self._kept.seek(offset)
-                data = self._kept.read(len(buffer))
-                buffer[: len(data)] = data
-                return len(data)
-            if self.keeps:
-                return self._keep(buffer)
-            self._drop()  # all that was kept has been read
-            return self._read(buffer)
-
-    def spool(self) -> int:
-        """Read to the end, and return the number of bytes."""
-        with self._lock:
-            piece = memoryview(bytearray(_PIECE))
-            while (n := self._keep(piece)) != 0:
-                if n is None:
-                    raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
-            return self._size
-
-    def spooled_descriptor(self) -> int:
-        """Read to the end, and return the descriptor of a temporary file with all bytes, which the pipe closes."""
-        from tfrecord_io.store.system import named_temporary_folder
-
-        self.spool()
-        assert self._kept is not None
-        with named_temporary_folder():
-            self._kept.flush()
-        return self._kept.fileno()
-
-    def _keep(self, buffer: memoryview) -> int | None:
-        n = self._read(buffer)
-        if n:
-            assert self._kept is not None
-            from tfrecord_io.store.system import named_temporary_folder
-
-            with named_temporary_folder():
-                self._kept.seek(self._size)
-                self._kept.write(buffer[:n])
-            self._size += n
-        return n
-
-    def _read(self, buffer: memoryview) -> int | None:
-        if self._raw is None:
-            return 0
-        n = self._raw.readinto(buffer)
-        if n == 0 and len(buffer):  # not read again: a FIFO could have another writer by then
-            self._raw.close()
-            self._raw = None
-        return n
-
-    def close(self) -> None:
-        """Close the file, so that its writer is stopped, and drop the kept bytes."""
-        raw, self._raw = self._raw, None
-        if raw is not None:
-            raw.close()
-        self._drop()
-
-    def _drop(self) -> None:
-        kept, self._kept, self._size, self._gone = self._kept, None, 0, True
-        if kept is not None:
-            kept.close()
-
-    @quiet_at_exit
-    def __del__(self) -> None:
-        self.close()
-
-
-class _RawFile:
-    """Base class of raw files that read at an offset."""
-
-    _offset = 0
-
-    def tell(self) -> int:
-        return self._offset
-
-    def seek(self, offset: int) -> int:
-        self._offset = offset
-        return offset
-
-
-class PipeReader(_RawFile):
-    """A raw file that reads a `Pipe` from its start; it can seek as long as the pipe keeps what was read."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        n = self._pipe.read_at(self._offset, buffer)
-        self._offset += n or 0
-        return n
-
-    def seekable(self) -> bool:
-        return self._pipe.keeps
-
-    def close(self) -> None:
-        if self._pipe.is_read_once:
-            self._pipe.close()
-
-
-class OpenPlainFile:
-    """A descriptor of a plain file, read at any offset by several threads; it is closed with the last reference.
-
-    Attributes
-    ----------
-    size : int
-        When it was opened.
-    descriptor : int or None
-        None for a file in memory.
-    """
-
-    descriptor: int | None = None
-
-    def __init__(self, descriptor: int, size: int) -> None:
-        self.size = size
-        self.descriptor = os.dup(descriptor)
-
-    def read_into(self, buffer: Bytes, begin: int) -> int:
-        """Read the bytes from `begin` on; fewer than the buffer has room for only if the file was truncated."""
-        view = buffer.data
-        done = 0
-        assert self.descriptor is not None
-        while done < len(view) and (n := system.current.read_at(self.descriptor, view[done:], begin + done)):
-            done += n
-        return done
-
-    @classmethod
-    def from_stream(cls, stream: PlainStream) -> OpenPlainFile | None:
-        """The file that a stream reads; None if it is not a regular local one, or the system has no pread."""
-        if isinstance(stream.raw, PlainFileReader):
-            return stream.raw.file
-        if not isinstance(stream.raw, io.FileIO) or not stream.size or not system.current.has_pread:
-            return None
-        return cls(stream.raw.fileno(), stream.size)
-
-    def stream(self, path: str) -> PlainStream:
-        """A stream of all bytes; `path` names the file in messages."""
-        return PlainStream(PlainFileReader(self), path, b"", self.size)
-
-    @quiet_at_exit
-    def __del__(self) -> None:
-        if self.descriptor is not None:
-            os.close(self.descriptor)
-
-
-class PlainFileReader(_RawFile):
-    """A raw file over an `OpenPlainFile`, which may be one in memory."""
-
-    def __init__(self, file: OpenPlainFile) -> None:
-        self.file = file
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        count = min(len(buffer), self.file.size - self._offset)
-        n = self.file.read_into(np.frombuffer(buffer, np.uint8, count), self._offset) if count else 0
-        self._offset += n
-        return n
-
-    def seekable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Others may read the file."""

@@ -30,7 +30,7 @@ from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwr
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.resolve import list_directory
+from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
 from tfrecord_io.store.write.output_file import OutputFile

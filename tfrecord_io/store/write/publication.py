@@ -31,7 +31,7 @@ from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, Txn, ids_replaced
-from tfrecord_io.store.paths.resolve import list_directory, other_files, record_files
+from tfrecord_io.store.paths.path_search import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
 from tfrecord_io.store.read.source import ManifestFile, Source

@@ -18,7 +18,7 @@ import pytest
 import tfrecord_io as tfr
 from limited import set_limits
 from records import blobs, example, framed, int64s
-from tfrecord_io.store.read.source import Pipe
+from tfrecord_io.store.read.pipe import Pipe
 
 pytestmark = [pytest.mark.timeout(60), pytest.mark.filterwarnings("ignore::tfrecord_io.errors.SchemaWarning")]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tfrecord_io.store.read.source import OpenPlainFile
+from tfrecord_io.store.read.plain_file import OpenPlainFile
 
 
 def test_bytes_are_those_of_the_open_file(tmp_path: Path) -> None:
