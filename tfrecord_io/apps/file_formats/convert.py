@@ -299,7 +299,8 @@ def _name_folder_above(error: FeatureNotFoundError, source: FilesLike) -> None:
             folder, value = f"{above[1:] or '.'}/", below.partition("/")[0]
             reason = f"{error.feature}={value} is a folder in the path of the source, whose values are read from above"
             error.hint = f"{reason}: convert {printable(folder)!r} with filters=[({error.feature!r}, '==', {value!r})]"
-            where = shlex.quote(f"{error.feature} == '{value}'")
+            where = f"{error.feature} == '{value}'"
+            where = shlex.quote(where) if re.search(r'["$`\\!]', where) else f'"{where}"'
             error.hint_cli = f"{reason}: convert {shlex.quote(printable(folder))} with --where {where}"
             return
 

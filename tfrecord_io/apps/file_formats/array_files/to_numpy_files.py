@@ -412,9 +412,12 @@ def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool
     elif dtype.kind == "O" and not allows_objects:
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
         if Column(field.type).is_bytes:
-            name, restored = printable(field.name), "NumPy's bytes of fixed width (S3) are restored of"
-            hint += f'; {restored} write_tfrecord(…, column_encoding={{"{name}": "raw"}})'
-            hint_cli += f"; {restored} tfr convert --column-encoding {shlex.quote(f'{name}=raw')}"
+            name, are_arrays = printable(field.name), "if its bytes are arrays, state their dtype and shape, as in"
+            written = "bytes of fixed width (S3) are written by"
+            hint = f'{are_arrays} schema_overrides={{"{name}": tfr.tensor("uint8", (28, 28))}}; else {hint}'
+            hint += f'; {written} write_tfrecord(…, column_encoding={{"{name}": "raw"}})'
+            hint_cli = f"{are_arrays} --type {shlex.quote(f'{name}=tensor(uint8,(28,28))')}; else {hint_cli}"
+            hint_cli += f"; {written} tfr convert --column-encoding {shlex.quote(f'{name}=raw')}"
     else:
         return
     raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
