@@ -407,13 +407,8 @@ class SalvageWriter:
             if stated is not None:
                 types = stated.manifest.partition_schema if targets[0].folder else None
                 version = stated.manifest
-                current = Manifest.read(version)
-                facts = Manifest(
-                    schema=version.schema,
-                    partition_schema=types,
-                    metadata=version.metadata,
-                    txns=() if current is None else current.txns,
-                )
+                facts = (Manifest.read(version) or Manifest()).facts
+                facts = facts._replace(schema=version.schema, partition_schema=types, metadata=version.metadata)
             published = dataset.publish(shards, facts)
         except BaseException:
             for sink in sinks:

@@ -95,6 +95,13 @@ def test_a_fact_of_a_dataset_stays_unless_all_of_it_is_replaced(name: str, fact:
     assert getattr(new, fact) == (getattr(OWN, fact) if change.rules.replaces_all else FACTS[fact])
 
 
+def test_records_that_are_copied_keep_the_facts_of_their_dataset() -> None:
+    """As by salvage; a new field is kept if it does not say how files were written."""
+    kept = {name: value for name, value in FACTS.items() if name != "sources_without_rows"}
+    stated = OLD._replace(**FACTS, schema=b"s", compression="gzip", partition_by=("day",), staged_before=("0",))
+    assert stated.facts == Manifest(**kept, schema=b"s")
+
+
 @pytest.mark.parametrize("fact", FACTS)
 @pytest.mark.parametrize("name", ["whole", "append", "overwrite", "replace folders"])
 def test_a_fact_of_a_writing_is_stated(name: str, fact: str, old: OldFiles) -> None:

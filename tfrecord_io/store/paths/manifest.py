@@ -114,6 +114,12 @@ class Txn(NamedTuple):
         return tuple(by_job.values())
 
 
+_OF_WRITING = (  # fields that say how files were written, and not what is in them
+    *("dataset", "id", "files", "compression", "complete", "replaces", "sources_without_rows", "partition_by"),
+    *("replaced_ids", "staged_before", "history"),
+)
+
+
 class Manifest(NamedTuple):
     """The content of a manifest; see the module's docstring."""
 
@@ -160,6 +166,11 @@ class Manifest(NamedTuple):
             line=self.line,
             commit=self.commit,
         )
+
+    @property
+    def facts(self) -> Manifest:
+        """What a dataset with copies of its records states, too: all but its files and how they were written."""
+        return self._replace(**{name: self._field_defaults[name] for name in _OF_WRITING})
 
     @property
     def line(self) -> str:
