@@ -20,6 +20,7 @@ from reading import read_by
 from reading_modes import blocks_of, decoded_by, engine_of
 from records import blobs, example, floats, framed, int64s
 from rounds import rounds
+from tfrecord_io.base.options.on_damage import OnDamage
 
 f = pc.field
 SCHEMA = {"n": "int8", "x": "int16", "t": "string", "v": pa.list_(pa.float32(), 2)}
@@ -58,7 +59,7 @@ def counts(n: int, bad: str | None) -> bool:
     engine=st.sampled_from(["native", "native", "reference_engine"]),
     batch_size=st.none() | st.integers(1, 50),
 )
-@pytest.mark.parametrize("on_error", ["raise", "stop", "skip"])
+@pytest.mark.parametrize("on_error", OnDamage.names(OnDamage.needs_no_report))
 def test_errors_do_not_depend_on_the_way_of_decoding(
     tmp_path_factory: pytest.TempPathFactory,
     on_error: Any,
@@ -72,7 +73,7 @@ def test_errors_do_not_depend_on_the_way_of_decoding(
     path = tmp_path_factory.mktemp("bad") / "a.tfrecord"
     path.write_bytes(framed(*(record(number, n, bad) for number, (n, bad) in enumerate(rows))))
     first = next((number for number, row in enumerate(rows) if counts(*row)), None)
-    end = len(rows) if first is None or on_error == "skip" else first
+    end = len(rows) if first is None or OnDamage.of(on_error).goes_on else first
     expected = [number for number in range(end) if rows[number][0] == 1 and not counts(*rows[number])]
     keywords: dict[str, Any] = {"schema": SCHEMA, "filters": f("n") == 1, "threads": threads, "on_error": on_error}
     got: list[int] = []
@@ -87,11 +88,11 @@ def test_errors_do_not_depend_on_the_way_of_decoding(
                 with read_by(tfr.open_reader, path, batch_size=batch_size, **keywords) as reader:
                     for batch in reader:
                         got += batch["x"].to_pylist()
-                    left_out = 0 if on_error != "skip" else sum(counts(*row) for row in rows)
+                    left_out = 0 if not OnDamage.of(on_error).goes_on else sum(counts(*row) for row in rows)
                     assert reader.report.records == end - left_out
         except tfr.TFRecordError as caught:
             error = caught
-    if on_error == "raise" and first is not None:
+    if OnDamage.of(on_error).is_strict and first is not None:
         assert error is not None
         assert error.record == first
         assert error.records_intact == first
