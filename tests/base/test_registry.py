@@ -33,6 +33,7 @@ from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.base.registry import Registry, needs
 from tfrecord_io.bytes.compression import CODECS, Codec
+from tfrecord_io.bytes.format.foreign_files import ForeignFile
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS
 
@@ -387,6 +388,16 @@ def test_the_documentation_has_every_compression(codec: Codec) -> None:
     assert f" {codec.name}" in (ROOT / "README.md").read_text("utf-8").lower(), (
         "name it in the README, among the others"
     )
+
+
+@pytest.mark.parametrize("codec", CODECS.own, ids=lambda codec: codec.name)
+def test_files_of_a_compression_are_not_called_foreign(codec: Codec, tmp_path: Path) -> None:
+    """A sign says what such data is, for damaged files and parts of names; not that another program decompresses it."""
+    tfr.write_tfrecord({"x": range(100)}, tmp_path / "a", compression=codec.name)
+    sign = ForeignFile.looks_like((tmp_path / "a").read_bytes())
+    assert sign in (None, f"{codec.name} data", f"{codec.name.upper()} data"), "bytes/format/foreign_files.py: SIGNS"
+    extra = codec.requirement.removeprefix("tfrecord_io[").removesuffix("]")
+    assert extra in {"", *EXTRAS}, f"pyproject.toml has no extra {extra}, which {codec.name} needs"
 
 
 def test_an_adapter_of_another_package_is_a_method_of_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
