@@ -126,6 +126,16 @@ def test_workers_share_the_rows(numbers: tfr.Dataset) -> None:
     assert [len(part) for part in parts] == [13, 13, 13]
 
 
+def test_workers_share_the_steps_of_one_order(numbers: tfr.Dataset) -> None:
+    """With parts=, three workers take the rows that one takes in a step."""
+    options: dict[str, Any] = {"shuffle_buffer": 20, "seed": 3, "parts": 6}
+    whole = numbers.to_tf(batch_size=12, **options)
+    workers = [numbers.to_tf(batch_size=4, worker=(i, 3), **options) for i in range(3)]
+    first_step = [value for worker in workers for value in next(iter(worker))["x"].numpy().tolist()]
+    assert first_step == next(iter(whole))["x"].numpy().tolist()
+    assert sorted(value for worker in workers for value in values(worker)) == sorted(values(whole)) == [*range(40)]
+
+
 @pytest.mark.parametrize("worker", [(0, 2), (1, 2), (0, 1), None])
 def test_a_part_is_not_sharded_again(numbers: tfr.Dataset, worker: tuple[int, int] | None) -> None:
     dataset = numbers.to_tf(batch_size=5, worker=worker).map(lambda batch: batch)

@@ -47,6 +47,7 @@ def to_tf(
     drop_last: bool = False,
     worker: tuple[int, int] | None = None,
     uneven: UnevenParts = "keep",
+    parts: int | tuple[int, int] | None = None,
     ragged: ArrayLayout | Mapping[str, ArrayLayout] | None = None,
     pad_value: Any = 0,
     max_length: Lengths | Mapping[str, Lengths] | None = None,
@@ -62,7 +63,7 @@ def to_tf(
 
     Parameters
     ----------
-    batch_size, shuffle_buffer, seed, drop_last, worker, uneven, bucket_by, bucket_sizes, pack, cut, end_token
+    batch_size, shuffle_buffer, seed, drop_last, worker, uneven, parts, bucket_by, bucket_sizes, pack, cut, end_token
         As in `iter_arrays`.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
@@ -98,6 +99,7 @@ def to_tf(
         drop_last=drop_last,
         worker=worker,
         uneven=uneven,
+        parts=parts,
         ragged=ragged,
         pad_value=pad_value,
         max_length=max_length,

@@ -155,7 +155,7 @@ def to_torch_map(
         The items are batches of so many rows, then: with `bucket_by` of the longest lists, with `pack` of packed rows.
     seed : int, optional
         With `batch_size`: of the order of the rows that make batches, another one after ``set_epoch(n)``; by default
-        that of the files.
+        that of the files, and without ``set_epoch``.
     drop_last, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`, with `batch_size`.
     channels_first, targets
@@ -184,7 +184,7 @@ def to_torch_map(
         A file is compressed, the dataset has an `on_error`, or a keyword is not possible without another.
     """
     with needs("torch"):
-        from tfrecord_io.apps.adapters.torch_datasets import TFRecordRows
+        from tfrecord_io.apps.adapters.torch_datasets import TFRecordBatches, TFRecordRows
     rows = Rows.of(dataset).by_number(
         batch_size=batch_size,
         seed=seed,
@@ -201,4 +201,5 @@ def to_torch_map(
         cu_seqlens=cu_seqlens,
         cache=cache,
     )
-    return TFRecordRows(rows, ModelInputs.from_schema(rows.schema, channels_first, targets))
+    form = ModelInputs.from_schema(rows.schema, channels_first, targets)
+    return (TFRecordRows if batch_size is None or seed is None else TFRecordBatches)(rows, form)

@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import torch
@@ -492,11 +492,14 @@ class TFRecordRows(Dataset):  # type: ignore[misc]
     def __init__(self, rows: ArraysByNumber | BatchesByNumber, form: ModelInputs = _PLAIN) -> None:
         self.rows, self.form = rows, form
 
-    def set_epoch(self, epoch: int) -> None:
-        """Put the rows of batches in another order; before a loader makes workers. ValueError without a `seed`."""
-        if not isinstance(self.rows, BatchesByNumber):
-            raise ValueError("set_epoch() orders the rows of batches: pass batch_size= and seed=, or use a sampler")
-        self.rows.set_epoch(check_integer("epoch", epoch, 0, np.iinfo(np.int64).max))
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """No `set_epoch` without an order of rows: trainers call it of every dataset that has one."""
+            reason = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name == "set_epoch":
+                reason = "set_epoch() orders the rows of batches: pass batch_size= and seed=, or use a sampler"
+            raise AttributeError(reason, name=name, obj=self)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -527,3 +530,13 @@ class TFRecordRows(Dataset):  # type: ignore[misc]
     def arrays(self, numbers: Sequence[int]) -> dict[str, Any]:
         """The rows of these numbers, in this order, as arrays by column: a batch as those of `iter_arrays`."""
         return self.rows.arrays(numbers)
+
+
+class TFRecordBatches(TFRecordRows):
+    """Batches of rows of TFRecord files by number, whose rows come in another order in each epoch."""
+
+    rows: BatchesByNumber
+
+    def set_epoch(self, epoch: int) -> None:
+        """Put the rows of batches in another order; before a loader makes workers."""
+        self.rows.set_epoch(check_integer("epoch", epoch, 0, np.iinfo(np.int64).max))
