@@ -244,7 +244,7 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
     np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
     with pytest.raises(
-        tfr.errors.EncodeError, match=r'\(S3\) are restored of write_tfrecord\(…, column_encoding=\{"x": "raw"\}\)'
+        tfr.errors.EncodeError, match=r'\(S3\), write them with write_tfrecord\(…, column_encoding=\{"x": "raw"\}\)'
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
 

@@ -413,7 +413,7 @@ def _refuse_dtype(dtype: np.dtype[Any], field: pa.Field, *, allows_objects: bool
         reason = f"the file format has no {field.type}: in NumPy its values are objects, which are stored as pickles"
         if Column(field.type).is_bytes:
             name, are_arrays = printable(field.name), "if its bytes are arrays, state their dtype and shape, as in"
-            written = "bytes of fixed width (S3) are written by"
+            written = "to restore bytes of fixed width (S3), write them with"
             hint = f'{are_arrays} schema_overrides={{"{name}": tfr.tensor("uint8", (28, 28))}}; else {hint}'
             hint += f'; {written} write_tfrecord(…, column_encoding={{"{name}": "raw"}})'
             hint_cli = f"{are_arrays} --type {shlex.quote(f'{name}=tensor(uint8,(28,28))')}; else {hint_cli}"
