@@ -303,6 +303,7 @@ class RecordMap:
         self.sources = [source.whole_file() for source in scan.sources]
         self._file_of = {source.path: file for file, source in enumerate(self.sources)}
         self._accesses: OrderedDict[tuple[tuple[str, ...], ...], RandomAccess] = OrderedDict()
+        self._stored: tuple[int, StoredRecord | None] = 0, None
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         indexes = find_indexes(self.sources)
         pairs = zip(self.sources, indexes, strict=True)
@@ -475,10 +476,14 @@ class RecordMap:
         return begin, end
 
     def stored(self, address: int) -> StoredRecord:
-        """The record of an address, as it stands in its file."""
-        begin, end = self.extent(address)
-        file = self.open_map(self.place(address)[0]).open()
-        return StoredRecord(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
+        """The record of an address, as it stands in its file; the last one is kept."""
+        kept, record = self._stored
+        if record is None or kept != address:
+            begin, end = self.extent(address)
+            file = self.open_map(self.place(address)[0]).open()
+            record = StoredRecord(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
+            self._stored = address, record
+        return record
 
     def open_map(self, file: int) -> FileMap:
         """The map of a file, which is among the few that are open."""

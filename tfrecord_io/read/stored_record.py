@@ -7,11 +7,10 @@ Tests: tests/read/test_stored_record.py.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
+from itertools import chain, islice
 
 import numpy as np
 
@@ -19,7 +18,8 @@ from tfrecord_io.bytes import FieldTag, FrameHeader, crc32c
 
 _PAGE = 256 << 10  # bytes that are read at a time
 _KEPT_PAGES = 4
-_MOST_FIELDS = 100_000  # of a message, that are gone through
+_MOST_FEATURES = 5_000  # of a record that are gone through: a record of more is taken whole
+_MOST_VALUES = 100_000  # of a feature that are counted
 _SMALL = 64 << 10  # bytes of a feature that is always taken
 _FEATURES, _FEATURE_LISTS, _SCHEMA = 1, 2, 21574  # fields of an Example, or a SequenceExample
 _KINDS = {1: "bytes", 2: "float", 3: "int64"}
@@ -77,9 +77,7 @@ class StoredBytes:
         ((1, 150), b'hi')
         """
         at = 0
-        for _ in range(_MOST_FIELDS):
-            if at >= len(self):
-                return
+        while at < len(self):
             key, at = self._varint(at)
             number, wire_type = key >> 3, key & 7
             if wire_type == 0:
@@ -93,7 +91,6 @@ class StoredBytes:
                 raise ValueError("a field beyond the end")
             yield number, self[at : at + size]
             at += size
-        raise ValueError(f"more than {_MOST_FIELDS:,} fields")
 
     def _varint(self, at: int) -> tuple[int, int]:
         value = 0
@@ -132,21 +129,22 @@ class StoredFeature:
         """ "bytes", "float" or "int64"; several if steps have several."""
         if self.name is None:
             return "embedded schema" if self.number == _SCHEMA else f"field {self.number}, which is unknown"
-        kinds = Counter(_KINDS.get(kind, f"field {kind}") for step in self._steps() for kind, _ in step.fields())
-        return ", ".join(kinds) or "no kind"
+        kinds = (_KINDS.get(kind, f"field {kind}") for step in self._steps() for kind, _ in step.fields())
+        return ", ".join(dict.fromkeys(islice(kinds, _MOST_VALUES))) or "no kind"
 
     @property
     def amount(self) -> str:
         """How many values or steps there are."""
         if self.name is None:
             return ""
-        try:
-            if self.number == _FEATURE_LISTS:
-                return f"{sum(1 for _ in self._steps()):,} steps"
-            lists = [(kind, values) for step in self._steps() for kind, values in step.fields()]
-            return f"{sum(_count(kind, values) for kind, values in lists):,}" if lists else "none"
-        except ValueError:
-            return f"more than {_MOST_FIELDS:,}"
+        if self.number == _FEATURE_LISTS:
+            steps = sum(1 for _ in islice(self._steps(), _MOST_VALUES + 1))
+            return f"more than {_MOST_VALUES:,} steps" if steps > _MOST_VALUES else f"{steps:,} steps"
+        lists = [*self.content.fields()]
+        counts = [_count(kind, values) for kind, values in lists if isinstance(values, StoredBytes)]
+        if None in counts:
+            return f"more than {_MOST_VALUES:,}"
+        return f"{sum(filter(None, counts)):,}" if lists else "none"
 
     @property
     def value(self) -> StoredBytes:
@@ -166,11 +164,12 @@ class StoredFeature:
             yield from (step for _, step in self.content.fields() if isinstance(step, StoredBytes))
 
 
-def _count(kind: int, values: int | StoredBytes) -> int:
-    """How many values a list of a kind has; numbers may be packed."""
-    assert isinstance(values, StoredBytes)
+def _count(kind: int, values: StoredBytes) -> int | None:
+    """How many values a list of a kind has, in which numbers may be packed; None if it has too many to be counted."""
     count = 0
-    for _, value in values.fields():
+    for at, (_, value) in enumerate(values.fields()):
+        if at == _MOST_VALUES:
+            return None
         if kind == 1 or isinstance(value, int):
             count += 1
         elif kind == 2:
@@ -180,12 +179,26 @@ def _count(kind: int, values: int | StoredBytes) -> int:
     return count
 
 
+def _feature(number: int, entry: StoredBytes) -> StoredFeature:
+    """The feature of an entry; ValueError if it is none."""
+    if number not in (_FEATURES, _FEATURE_LISTS):
+        return StoredFeature(None, number, entry, entry)
+    parts = dict(entry.fields())
+    name, content = parts.get(1, entry[:0]), parts.get(2, entry[:0])
+    if not isinstance(content, StoredBytes) or not isinstance(name, StoredBytes):
+        raise ValueError("a feature that is a number")
+    return StoredFeature(name.read(), number, entry, content)
+
+
 class StoredRecord:
     """A record in its file.
 
     Attributes
     ----------
     payload : StoredBytes
+    features : list of StoredFeature
+        The features of an Example or a SequenceExample, and its other fields, at most 5,000. ValueError if it is no
+        message.
     """
 
     def __init__(self, frame: StoredBytes) -> None:
@@ -203,36 +216,46 @@ class StoredRecord:
 
     @cached_property
     def features(self) -> list[StoredFeature]:
-        """The features of an Example or a SequenceExample, and its other fields; ValueError if it is no message."""
-        found = []
-        for number, value in self.payload.fields():
-            if number not in (_FEATURES, _FEATURE_LISTS) or not isinstance(value, StoredBytes):
-                rest = value if isinstance(value, StoredBytes) else self.payload[:0]
-                found.append(StoredFeature(None, number, rest, rest))
-                continue
-            for _, entry in value.fields():
-                if not isinstance(entry, StoredBytes):
-                    raise ValueError("a feature without a name")
-                parts = dict(entry.fields())
-                name, content = parts.get(1), parts.get(2, entry[:0])
-                if not isinstance(content, StoredBytes) or isinstance(name, int):
-                    raise ValueError("a feature that is a number")
-                found.append(StoredFeature(b"" if name is None else name.read(), number, entry, content))
-        return found
+        return [_feature(number, entry) for number, entry in self._entries]
 
     @cached_property
     def large(self) -> dict[str, StoredFeature]:
-        """The features that are not small, by name."""
-        features = (feature for feature in self.features if len(feature.entry) > _SMALL)
+        """The features that are not small, by name; none of a record that `has_more` features."""
+        large = [] if self.has_more else [pair for pair in self._entries if len(pair[1]) > _SMALL]
+        features = (_feature(number, entry) for number, entry in large)
         return {f.name.decode(errors="replace"): f for f in features if f.name is not None}
 
+    @property
+    def has_more(self) -> bool:
+        """True if it has more features than are gone through."""
+        return len(self._entries) == _MOST_FEATURES
+
+    @cached_property
+    def _entries(self) -> list[tuple[int, StoredBytes]]:
+        """The names with the values of features, and other fields, with the numbers of their fields."""
+
+        def entries() -> Iterator[tuple[int, StoredBytes]]:
+            for number, value in self.payload.fields():
+                content = value if isinstance(value, StoredBytes) else self.payload[:0]
+                if number not in (_FEATURES, _FEATURE_LISTS):
+                    yield number, content
+                    continue
+                for _, entry in content.fields():
+                    if not isinstance(entry, StoredBytes):
+                        raise ValueError("a feature that is a number")
+                    yield number, entry
+
+        return [*islice(entries(), _MOST_FEATURES)]
+
     def frame_of(self, names: Container[str]) -> bytearray:
-        """The frame of a record of the features of some columns, and of all that are small."""
-        wanted = {f.entry.begin for name, f in self.large.items() if name in names or name.rpartition("/")[0] in names}
-        taken = [f for f in self.features if len(f.entry) <= _SMALL or f.entry.begin in wanted]
+        """The frame of a record of the features of some columns, and of all that are small; or of all features."""
+        if not self.large:
+            return bytearray(self._frame.read())
+        unwanted = (f for name, f in self.large.items() if name not in names and name.rpartition("/")[0] not in names)
+        left_out = {feature.entry.begin for feature in unwanted}
         parts: list[bytes | StoredBytes] = []
         for number in (_FEATURES, _FEATURE_LISTS):
-            entries = [f.entry for f in taken if f.number == number]
+            entries = [entry for of, entry in self._entries if of == number and entry.begin not in left_out]
             heads = [FieldTag.of(1).head(len(entry)) for entry in entries]
             if entries:
                 parts.append(FieldTag.of(number).head(sum(map(len, heads)) + sum(map(len, entries))))

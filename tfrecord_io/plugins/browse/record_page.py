@@ -60,7 +60,8 @@ def _stored(record: Any, facts: dict[str, str]) -> str:
     if not rows:
         head = bytes_cell(record.payload[:_HEAD].read(), "", large=True)
         return element("details", element("summary", "The record's bytes") + head)
-    summary = element("summary", f"As stored: {counted(len(record.features), 'feature')}")
+    more = "more than " if record.has_more else ""
+    summary = element("summary", f"As stored: {more}{counted(len(record.features), 'feature')}")
     return element("details", summary + table(_HEADINGS, rows))
 
 
