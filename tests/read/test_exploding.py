@@ -162,3 +162,11 @@ def test_slices_of_matrices_as_fixed_size_lists(begin: int) -> None:
     windows = tfr.windows(table, length=1).read_all()
     assert windows["whole"].to_pylist() == expected
     assert windows["steps/x"].to_pylist() == [[cell] for cell in expected]
+
+
+@pytest.mark.parametrize("call", [tfr.explode, tfr.formats.implode])
+@pytest.mark.parametrize("arguments", [{}, {"lists": "x"}])
+def test_a_file_that_is_no_tfrecord_is_named_before_its_columns(tmp_path: Path, call: Any, arguments: Any) -> None:
+    (tmp_path / "a").write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(tfr.errors.CorruptRecordError, match="not TFRecord: looks like a Parquet file"):
+        call(tmp_path / "a", **arguments)

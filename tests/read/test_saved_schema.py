@@ -349,6 +349,26 @@ def test_adopt_puts_the_schema_into_the_manifest(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "p").schema.field("n").type == pa.int8()
 
 
+@pytest.mark.parametrize("heights", [[2, 2], [2, 1]])
+def test_adopt_knows_the_shapes_of_all_arrays(tmp_path: Path, heights: list[int]) -> None:
+    """As of a read of all records, arrays of one shape stay arrays of one shape."""
+    sizes = [{"height": height, "width": 3} for height in heights]
+    (tmp_path / "d").mkdir()
+    written(
+        tmp_path / "d" / "part-00000.tfrecord", [tfr.encode_example({"x": bytes(s["height"] * 3), **s}) for s in sizes]
+    )
+    tfr.Schema({"x": tfr.tensor("uint8", ("height", "width"))}).save(tmp_path / "d")
+    before = tfr.read_table(tfr.dataset(tmp_path / "d", sample="all"))
+    tfr.Schema({"x": tfr.tensor("uint8", ("height", "width")), "height": "int64", "width": "int64"}).save(
+        tmp_path / "d"
+    )
+    tfr.adopt(tmp_path / "d")
+    (tmp_path / "d" / "_SCHEMA.json").unlink()
+    table = tfr.read_table(tmp_path / "d")
+    assert table.column_names == ["x", "height", "width"]
+    assert table.select(["x"]).equals(before)
+
+
 @pytest.mark.parametrize("schema", [{"n": "int8"}, {"m": tfr.scalar("int8", feature="n")}])
 def test_adopt_leaves_what_a_manifest_cannot_say_beside_the_files(tmp_path: Path, schema: dict[str, Any]) -> None:
     make(tmp_path, plain_record)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     ArrayBuffers,
+    BatchSource,
     Column,
     ImageForm,
     Projection,
@@ -87,9 +88,7 @@ def explode(
         A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
         stream: the lists of an episode have different lengths; the message names its row and the columns.
     """
-    if CallSource(data).may_be_read:
-        data = CallSource(data).open(options_from_call(ReadOptions, explode, data))
-    source = open_input(data).with_plain_layouts()
+    source = open_rows(data, explode)
     names = Steps.columns(source.schema, prefix) if lists is None else list_columns(source.schema, lists)
     for name in (Steps.RECORD, Steps.STEP):
         if name in source.schema.names:
@@ -97,6 +96,16 @@ def explode(
     empty = _explode_batch(empty_batch(source.schema), names, keep_empty)
     batches = _batches(source.batches, names, keep_empty, noun="step" if lists is None else "value")
     return pa.RecordBatchReader.from_batches(empty.schema, batches)
+
+
+def open_rows(data: FilesLike | TableLike, call: Callable[..., Any]) -> BatchSource:
+    """Open the rows that a call takes; where there is no column, the first rows say why, such as damage of the file."""
+    if CallSource(data).may_be_read:
+        data = CallSource(data).open(options_from_call(ReadOptions, call, data))
+    source = open_input(data).with_plain_layouts()
+    if not source.schema.names:
+        next(iter(source.batches), None)
+    return source
 
 
 def list_columns(schema: pa.Schema, lists: Sequence[str] | str) -> list[str]:

@@ -8,13 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import ReadOptions, check_keywords
+from tfrecord_io.base import check_keywords
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, empty_batch, int64_array, open_input, selectable
+from tfrecord_io.columns import Column, empty_batch, int64_array, selectable
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.exploding import Steps, list_columns
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.exploding import Steps, list_columns, open_rows
 from tfrecord_io.typing import FilesLike, TableLike
 
 
@@ -62,9 +60,7 @@ def implode(data: FilesLike | TableLike, *, lists: Sequence[str] | str = "steps/
         From the stream, of rows that `explode` numbered: a column of the key has several values in one record; the
         message names row and column.
     """
-    if CallSource(data).may_be_read:
-        data = CallSource(data).open(options_from_call(ReadOptions, implode, data))
-    source = open_input(data).with_plain_layouts()
+    source = open_rows(data, implode)
     plan = _Plan.make(source.schema, lists)
     empty = plan.rows(empty_batch(source.schema), np.zeros(0, np.int64), 0)
     return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, plan))

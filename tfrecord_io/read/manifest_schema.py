@@ -46,13 +46,17 @@ def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[byte
     features: each read looks for it then.
     """
     saved = find_saved_schema(sources)
-    if saved is None or plan_scan(sources, options, only_sample=True).close().resolved.source != "saved":
+    if saved is None:
         return None
-    content, names = EmbeddedSchema.of(saved.schema.to_arrow()).pack(), tuple(saved.schema.names)
-    if Schema.parse(EmbeddedSchema.parse(content).schema) != saved.schema:
+    scan = plan_scan(sources, replace(options, sample="all"), only_sample=True).close()
+    if scan.resolved.source != "saved":
+        return None
+    schema = Schema(scan.features, saved.schema.metadata)  # with the shapes of arrays that all records state alike
+    content, names = EmbeddedSchema.of(schema.to_arrow()).pack(), tuple(schema.names)
+    if Schema.parse(EmbeddedSchema.parse(content).schema) != schema:
         return None, names
     seen, _ = _observe_all(sources, replace(options, schema="infer"))
-    declared = {column.name for column in plan_columns(saved.schema).columns}
+    declared = {column.name for column in plan_columns(schema).columns}
     return content if seen.keys() <= declared else None, names
 
 

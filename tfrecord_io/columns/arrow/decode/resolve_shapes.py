@@ -29,6 +29,8 @@ from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tenso
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
 
+_FEW_RECORDS = 100
+
 Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffers]]]
 """Decodes the first records, of these columns, with these options."""
 
@@ -84,16 +86,33 @@ def _sampled_columns(
         reason = "the file object is read once, and the first records decide the dtype and the number of dimensions"
         raise SchemaError(reason, feature=open_columns[0].feature, hint="pass a path, or state both by tfr.tensor")
     options = options.changed(schema="infer", schema_overrides=None, progress=False)
-    while True:
-        try:
-            return decode_sample(options, (*stated, *values))
-        except FeatureNotFoundError as missing:
-            if missing.feature in values:  # whose kind is not needed
-                values.remove(str(missing.feature))
-                continue
-            if missing.feature not in stated:
-                raise
-            raise _missing_size(str(missing.feature), stated[str(missing.feature)], missing) from None
+    try:
+        columns = decode_sample(options, (*stated,))
+    except FeatureNotFoundError as missing:
+        if missing.feature not in stated:
+            raise
+        raise _missing_size(str(missing.feature), stated[str(missing.feature)], missing) from None
+    return columns + _first_values(values, options, decode_sample)
+
+
+def _first_values(
+    features: Sequence[str], options: ScanOptions, decode_sample: Sample
+) -> list[Mapping[str, ColumnBuffers]]:
+    """The first arrays, which show whether they are bytes or lists: of few records, as all would take much memory."""
+    few = _FEW_RECORDS if options.sample == "all" else min(options.sample, _FEW_RECORDS)
+    columns = list[Mapping[str, ColumnBuffers]]()
+    for feature in features:
+        for sample in dict.fromkeys((few, options.sample)):
+            try:
+                found = decode_sample(options.changed(sample=sample), (feature,))
+            except FeatureNotFoundError as missing:
+                if missing.feature != feature:
+                    raise
+                continue  # whose kind is not needed
+            if any(True for part in found for _ in _columns_of(part, feature)):
+                columns += found
+                break
+    return columns
 
 
 def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError) -> FeatureNotFoundError:
