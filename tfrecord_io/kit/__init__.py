@@ -76,6 +76,7 @@ _HOMES = {
     "counted": "base",  # A number and its noun
     "byte_size": "base",  # A size in bytes with two digits or more
     "short": "base",  # A value in about so many characters
+    "listed": "base",  # Names as in a sentence
     "printable": "base",  # A text without secrets of URLs and control characters, and not too long
     "warn": "base",  # Warn at the line of the user's code
     "for_cli": "base",  # Give an error the message that the command shows in place of its own

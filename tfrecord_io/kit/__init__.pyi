@@ -14,6 +14,7 @@ from tfrecord_io.base import check_integer as check_integer
 from tfrecord_io.base import check_keywords as check_keywords
 from tfrecord_io.base import counted as counted
 from tfrecord_io.base import for_cli as for_cli
+from tfrecord_io.base import listed as listed
 from tfrecord_io.base import needs as needs
 from tfrecord_io.base import printable as printable
 from tfrecord_io.base import short as short
@@ -110,6 +111,7 @@ __all__ = [
     "for_cli",
     "format_option",
     "json_value",
+    "listed",
     "needs",
     "open_input",
     "open_output",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import OTHER_NAMES, Point, logger, within_message_limit
+from tfrecord_io.base import OTHER_NAMES, Point, within_message_limit
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 from tfrecord_io.kit import printable
 
@@ -129,6 +129,7 @@ def verbose_option() -> click.Option:
 
     def show(_ctx: click.Context, _: click.Parameter, value: int) -> None:
         if value:
+            logger = logging.getLogger("tfrecord_io")
             logger.setLevel(logging.INFO if value == 1 and logger.level != logging.DEBUG else logging.DEBUG)
             if not any(isinstance(handler, _ToStderr) for handler in logger.handlers):
                 logger.addHandler(_ToStderr())

@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from tfrecord_io.apps.cli.command_group import tfr
-from tfrecord_io.base import CopyOptions, Limits, listed, parse_filters
-from tfrecord_io.kit import CODECS, ReadOptions, printable
+from tfrecord_io.base import CopyOptions, Limits, parse_filters
+from tfrecord_io.kit import CODECS, ReadOptions, listed, printable
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 

@@ -29,8 +29,8 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import OnDamage, listed
-from tfrecord_io.kit import FORMATS, Format, Summary, counted, printable
+from tfrecord_io.base import OnDamage
+from tfrecord_io.kit import FORMATS, Format, Summary, counted, listed, printable
 
 _SIDES = ("source", "target")
 

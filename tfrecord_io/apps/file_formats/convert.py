@@ -28,12 +28,21 @@ from tfrecord_io.base import (
     Task,
     TransferOptions,
     did_you_mean,
-    listed,
     ordered,
 )
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, WrittenPart, check_keywords, for_cli, printable
+from tfrecord_io.kit import (
+    FORMATS,
+    Format,
+    ReadOptions,
+    WriteOptions,
+    WrittenPart,
+    check_keywords,
+    for_cli,
+    listed,
+    printable,
+)
 from tfrecord_io.read import CallSource, Files, Scan, ScanRows, SkippedRegions, options_from_call
 from tfrecord_io.store import Entry, Location, Output, OutputFile, ResumeJournal, Source, Sources
 from tfrecord_io.typing import (

@@ -21,7 +21,6 @@ from tfrecord_io.bytes import (
     NestedValues,
     Plan,
     Text,
-    crc32c,
     get_engine,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -203,7 +202,12 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     decoder, record = get_engine().decoder(_ALL), _record_of(payload)
     length = len(record).to_bytes(8, "little")  # a frame with a checksum of its length only
     frame = b"".join(
-        (length, FrameHeader.mask_crc(crc32c(length)).to_bytes(4, "little"), record, bytes(FrameHeader.FOOTER_BYTES))
+        (
+            length,
+            FrameHeader.mask_crc(get_engine().crc32c(length)).to_bytes(4, "little"),
+            record,
+            bytes(FrameHeader.FOOTER_BYTES),
+        )
     )
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tfrecord_io.base import MessageType
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
 from tfrecord_io.kit import ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.read import CallSource, TypeSample, options_from_call
@@ -111,7 +110,7 @@ def describe(
         progress=progress,
     ).for_inspection()
     with CallSource(source).open(options) as reader:
-        is_message = isinstance(options.record_type, MessageType)
+        is_message = not isinstance(options.record_type, str | None)
         stored = [None if is_message else Column(field).stored_as for field in reader.schema]
         accumulators = [
             ColumnAccumulator(field.name, field.type, field.metadata, type_)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
 from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
-from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, crc32c
+from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
 from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SegmentWalk, compare_index
 from tfrecord_io.store import RandomAccessFile, RawFile, Source, Sources
@@ -190,7 +190,7 @@ class FileChecker:
         raw = None if source.remote is None else source.open_whole(LIMITS.pending_range_bytes)
         # The manifest states the checksum of a file: a remote one is read once for that and its records.
         if raw is not None and source.shard is not None:
-            raw = self._summed = RawFile.Summed(raw, crc32c)
+            raw = self._summed = RawFile.Summed(raw, get_engine().crc32c)
         compression = self.options.compression
         self._file = RecordFile(source, compression, recover=True, max_decompression_ratio=ratio, raw=raw)
         return self._file
@@ -265,7 +265,7 @@ class FileChecker:
         if self._summed is not None and self._summed.size == self.source.size:
             size, crc = self._summed.size, self._summed.crc
         else:
-            size, crc = self.source.checksum(crc32c)
+            size, crc = self.source.checksum(get_engine().crc32c)
         checks = [(shard.check_size, size), (shard.check_checksum, crc)]
         for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
             try:

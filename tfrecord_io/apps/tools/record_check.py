@@ -12,20 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.bytes import (
-    Decoder,
-    Engine,
-    Fault,
-    FeatureColumns,
-    Kind,
-    Layout,
-    Plan,
-    PlanColumn,
-    RecordCounts,
-    RecordType,
-    Text,
-    get_engine,
-)
+from tfrecord_io.bytes import Engine, Fault, Kind, Layout, Plan, PlanColumn, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, plan_columns
 from tfrecord_io.errors import SchemaError
 
@@ -81,7 +68,7 @@ class RecordChecker:
         self._engine = get_engine()
         self._max_record_bytes = max_record_bytes
         self.plan: Plan | None = None  # None: only frames are checked
-        self._decoder: Decoder | None = None
+        self._decoder: Engine.Decoder | None = None
         if record_type != "bytes":
             self._decode_by(
                 Plan(
@@ -169,7 +156,7 @@ class RecordChecker:
         return RecordType.SEQUENCE_EXAMPLE if self._decoder.sequence else self.plan.record_type
 
 
-def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureColumns.Name, Kind]:
+def _kinds(decoder: Engine.Decoder, plan: Plan | None) -> dict[tuple[str, bool], Kind]:
     """Take the rows from a decoder; return the feature types of names outside the plan that have values."""
     columns = decoder.take_columns().values()
     new = [] if plan is None or not decoder.new_names else [*columns][len(plan.columns) :]

@@ -17,10 +17,10 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import Selection, listed
+from tfrecord_io.base import Selection
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
-from tfrecord_io.kit import Array, check_integer, printable
+from tfrecord_io.kit import Array, check_integer, listed, printable
 from tfrecord_io.read import Files
 from tfrecord_io.typing import Reader, WriteReport
 from tfrecord_io.write import CopiedRecords, Frames, RecordOutput

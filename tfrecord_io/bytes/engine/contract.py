@@ -467,6 +467,7 @@ class Engine(ABC):
     ObjectDecoder: TypeAlias = ObjectDecoder
     ObjectForm: TypeAlias = ObjectForm
     # What reads other messages
+    Frames: TypeAlias = Frames
     Members: TypeAlias = Members
     FieldForm: TypeAlias = FieldForm
     FieldValues: TypeAlias = FieldValues

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.tools.verify import check_files
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
-from tfrecord_io.base import MIB, MessageType, ProgressMeter, ScanOptions, Selection, hide_secrets
+from tfrecord_io.base import MIB, ProgressMeter, ScanOptions, Selection, hide_secrets
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, UnsupportedType
 from tfrecord_io.errors import SchemaError, TFRecordError
@@ -160,7 +160,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
 
 def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     """The feature type and the part of a record; empty text for a column that is not a feature."""
-    if isinstance(scan.options.record_type, MessageType):
+    if not isinstance(scan.options.record_type, str | None):  # other messages
         return "", ""
     schema, top = scan.features, column.name
     while top not in schema and "/" in top:
@@ -243,7 +243,7 @@ def _checks(path: Any, options: ScanOptions, check: bool) -> tuple[dict[str, str
     """The status of each file that was verified, and a sentence about what was checked."""
     if check:
         paths = CallSource(path).whole_files("verify", Selection.KEYWORDS)
-        record_type: Any = "bytes" if isinstance(options.record_type, MessageType) else options.record_type
+        record_type: Any = options.record_type if isinstance(options.record_type, str | None) else "bytes"
         report = check_files(paths, record_type, options)
         problems = sum(file.problem_count for file in report.files)
         outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes import Engine, FieldTag, Frames
+from tfrecord_io.bytes import Engine, FieldTag
 from tfrecord_io.columns import runs_within
 from tfrecord_io.kit import Array
 
@@ -65,7 +65,7 @@ class ListBlock:
 
     @classmethod
     def from_frames(
-        cls, data: Array, frames: Frames, members: Engine.Members, part: str | None, engine: Engine
+        cls, data: Array, frames: Engine.Frames, members: Engine.Members, part: str | None, engine: Engine
     ) -> ListBlock:
         """The lists of `frames`, whose fields are `members`; of one of `PARTS` only, or of both."""
         payloads, count = frames.starts, len(frames.starts)
@@ -86,7 +86,7 @@ class ListBlock:
             part_lists=part_lists,
             part_starts=part_starts,
             part_lengths=part_lengths,
-            contexts=engine.payloads(data, Frames(part_starts, part_lengths, 0)),
+            contexts=engine.payloads(data, Engine.Frames(part_starts, part_lengths, 0)),
             context_starts=np.cumsum(context_lengths) - context_lengths,
             context_lengths=context_lengths,
             context_offsets=context_offsets,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrecord_io.base import LIMITS, DatasetOptions, Expansion, OnDamage, ProgressMeter
-from tfrecord_io.bytes import Engine, Fault, FrameHeader, Frames, Plan, RecordType, get_engine
+from tfrecord_io.bytes import Engine, Fault, FrameHeader, Plan, RecordType, get_engine
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_choice, check_keywords, for_cli, printable
@@ -77,14 +77,14 @@ class _ListSplitter:
             prefetcher.close()
             walker.close()
 
-    def _block(self, walker: BlockWalker, frames: Frames) -> Generator[Array, None, Exception | None]:
+    def _block(self, walker: BlockWalker, frames: Engine.Frames) -> Generator[Array, None, Exception | None]:
         """The rows of complete records; returns the error of the first one that cannot be read."""
         engine, error = self._engine, None
         members, fault = engine.members(walker.data, frames, max(EXAMPLES, CONTEXT))
         if fault is not None:
             error = walker.fault_error(fault, message="ExampleListWithContext")
             error.advice = _OTHER_MESSAGE
-            frames = Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
+            frames = Engine.Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
         block = ListBlock.from_frames(walker.data, frames, members=members, part=self._part, engine=engine)
         numbers = block.numbers(self._lists, self._part)
         rows = block.rows

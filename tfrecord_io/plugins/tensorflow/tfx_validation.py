@@ -17,10 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base import listed
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import DamagedDataWarning
-from tfrecord_io.kit import counted, printable
+from tfrecord_io.kit import counted, listed, printable
 from tfrecord_io.plugins.tensorflow.tfx import TfxSchemaReader, is_in_use, read_message
 from tfrecord_io.plugins.tensorflow.tfx_messages import BYTES, FLOAT, INT, STRUCT
 

@@ -14,11 +14,21 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, StorageOptions, condition_of, undo_after
+from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, StorageOptions, undo_after
 from tfrecord_io.bytes import Stream
 from tfrecord_io.columns import Column, Projection, Schema
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
-from tfrecord_io.kit import CODECS, Format, ReadOptions, RowFault, empty_batch, open_output, printable, selectable
+from tfrecord_io.kit import (
+    CODECS,
+    Format,
+    ReadOptions,
+    RowFault,
+    condition_of,
+    empty_batch,
+    open_output,
+    printable,
+    selectable,
+)
 from tfrecord_io.read import AddedColumns, CallSource, RowFilter, options_from_call
 from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source
 from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
