@@ -27,7 +27,7 @@ from scheduler import GivenSchedule
 from tfrecord_io.apps.tools import file_check
 from tfrecord_io.read.index import find_index
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
-from tfrecord_io.store.paths import manifest, path_search, sidecars
+from tfrecord_io.store.paths import found_manifests, path_search, sidecars
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
 from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
@@ -77,7 +77,10 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
 
 Worlds = tuple[str, ...]
 FAULTS: dict[str, tuple[Worlds, Patch]] = {
-    "a listing older than the manifest is believed": (("s3", "disk"), set_to(manifest.Manifests, "_find", _nothing)),
+    "a listing older than the manifest is believed": (
+        ("s3", "disk"),
+        set_to(found_manifests.Manifests, "_find", _nothing),
+    ),
     "folders are listed after the manifest was looked for": (
         ("disk",),
         edited(path_search, "walk_directory", "if not has_manifest", "if False and not has_manifest"),

@@ -251,7 +251,7 @@ def test_the_manifest_of_several_folders_is_parsed_once(tmp_path: Path, monkeypa
         texts.append(text)
         return parse_manifest(text, path)
 
-    monkeypatch.setattr("tfrecord_io.store.paths.manifest.parse_manifest", counted)
+    monkeypatch.setattr("tfrecord_io.store.paths.found_manifests.parse_manifest", counted)
     folders = tfr.dataset([tmp_path / f"k={number}" for number in range(20)])
     assert folders.to_table()["v"].to_pylist() == list(range(20))
     assert len(texts) < 5

@@ -19,7 +19,7 @@ from limited import set_limits
 from rounds import each_step
 from servers import Bucket, around_requests
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths import manifest
+from tfrecord_io.store.paths import found_manifests
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.write.place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
 
@@ -222,7 +222,7 @@ def test_two_writers_append_to_a_dataset_that_one_of_them_begins(s3: Bucket, mon
 def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read whole, old or new, also where the server ignores the version that is asked for."""
     write(bucket, 1)
-    real: Any = manifest.read_manifest
+    real: Any = found_manifests.read_manifest
     left = [2, 3]
 
     def after_an_append(*arguments: Any) -> bytes:
@@ -231,7 +231,7 @@ def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch:
         text: bytes = real(*arguments)
         return text
 
-    monkeypatch.setattr(manifest, "read_manifest", after_an_append)
+    monkeypatch.setattr(found_manifests, "read_manifest", after_an_append)
     assert values(bucket) == [1, 2]
     assert left == [3], "what was appended was not listed, so it is looked up by the name that the manifest has"
 

@@ -20,7 +20,8 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, Manifests, parse_manifest
+from tfrecord_io.store.paths.found_manifests import Manifests
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, parse_manifest
 from tfrecord_io.store.paths.path_search import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.paths.sidecars import sidecar_entries

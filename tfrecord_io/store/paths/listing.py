@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.file_names import natural_key
-from tfrecord_io.store.paths.manifest import Manifests
+from tfrecord_io.store.paths.found_manifests import Manifests
 from tfrecord_io.store.paths.path_search import (
     check_complete,
     check_single_family,

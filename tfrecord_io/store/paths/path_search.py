@@ -26,7 +26,7 @@ from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, ShardS
 from tfrecord_io.store.read.source import Source, Sources
 
 if TYPE_CHECKING:
-    from tfrecord_io.store.paths.manifest import Manifests
+    from tfrecord_io.store.paths.found_manifests import Manifests
 
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
 _MOST_SHARDS = 1_000_000  # that are looked up by their names on a web server

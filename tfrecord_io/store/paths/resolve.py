@@ -168,7 +168,7 @@ class _Lookup:
         fs, name = Location.of(path, self.storage)
         if isinstance(fs, LocalFileSystem) and (entry := fs.entry(name)) is not None and not entry.directory:
             return Sources([Source.from_entry(fs, entry)])  # a file of exactly this name: no manifest says more of it
-        from tfrecord_io.store.paths.manifest import Manifests
+        from tfrecord_io.store.paths.found_manifests import Manifests
         from tfrecord_io.store.paths.path_search import PathSearch
 
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
