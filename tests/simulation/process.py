@@ -20,8 +20,8 @@ from typing import Any
 import fsspec.asyn
 from scheduler import Death, running
 
-from tfrecord_io.store.copies import copied_files, store_copy
-from tfrecord_io.store.paths import found_manifests, manifest
+from tfrecord_io.store.copies import store_copy
+from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.write import atomic_remote, place, place_remote
 
@@ -163,7 +163,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield threading.Thread, "start", start
     yield asyncio, "run_coroutine_threadsafe", submit
     parsed = lru_cache(maxsize=2000)(parse_manifest)  # which depends on nothing else
-    for module in (manifest, found_manifests, place, copied_files):
+    for module in (manifest, place):
         yield module, "parse_manifest", parsed
     yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
     for module in (fsspec.asyn, place_remote, store_copy):

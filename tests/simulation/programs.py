@@ -6,8 +6,8 @@ import errno
 import io
 import json
 import random
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import lru_cache
@@ -24,14 +24,18 @@ import tfrecord_io as tfr
 from messages import published_by
 from reading import read_by
 from tfrecord_io.apps.tools.clean import clean
-from tfrecord_io.base import LIMITS
+from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.base.closing import Unconfirmed
 from tfrecord_io.base.options.limits import TunedLimits
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.bytes.format.framing import crc32c
 from tfrecord_io.read.file_indexes import check_indexes
+from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import FileName
+from tfrecord_io.store.paths.manifest_files import SIZES
+from tfrecord_io.store.paths.manifest_parts import ManifestPart, unpack
 from tfrecord_io.store.write import atomic_remote
+from tfrecord_io.store.write.publication import place_of
 from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
@@ -79,7 +83,8 @@ def _rows_of(step: Step) -> Batch:
 class Program:
     """The calls of each actor, in a kind of world, on a form of dataset.
 
-    As a text: ``s3 grown append:1 table | append:2``. What precedes ``;`` is done before the actors begin.
+    As a text: ``s3 grown append:1 table | append:2``. What precedes ``;`` is done before the actors begin. With
+    ``grown+parts``, manifests of more than one file have parts.
     """
 
     world: str
@@ -87,19 +92,21 @@ class Program:
     before: tuple[Step, ...]
     actors: tuple[tuple[Step, ...], ...]
     retries: bool = False
+    parts: bool = False
 
     def __str__(self) -> str:
         actors = " | ".join(" ".join(map(str, steps)) for steps in self.actors)
         before = "".join(f"{step} " for step in self.before)
-        return f"{self.world} {self.form}{'+retries' if self.retries else ''} {before}; {actors}"
+        flags = "+retries" * self.retries + "+parts" * self.parts
+        return f"{self.world} {self.form}{flags} {before}; {actors}"
 
     @staticmethod
     def parse(text: str) -> Program:
         head, _, tail = text.partition(";")
         world, form, *before = head.split()
-        form, _, retries = form.partition("+")
+        form, *flags = form.split("+")
         actors = tuple(tuple(map(_step, each.split())) for each in tail.split("|"))
-        return Program(world, form, tuple(map(_step, before)), actors, bool(retries))
+        return Program(world, form, tuple(map(_step, before)), actors, "retries" in flags, "parts" in flags)
 
 
 def _step(text: str) -> Step:
@@ -120,6 +127,7 @@ class Target:
     actor: int = -1
     others: dict[str, Any] = field(default_factory=dict)  # as of another store
     below: str = "d/"
+    parts: bool = False  # manifests have parts
 
     @property
     def path(self) -> str:
@@ -263,8 +271,24 @@ WRITERS: dict[str, WriterKind] = {
     "delete": WriterKind(lambda t, rows: _delete(t, rows), _deleted, True),
     "copy_in": WriterKind(lambda t, rows: _copy_in(t, rows), _replaced, True),
     "index": WriterKind(lambda t, rows: _index(t), _same, False, rows=False),
-    "clean": WriterKind(lambda t, rows: clean(t.world.path, remove=True, **t.options), _same, False, rows=False),
+    "clean": WriterKind(lambda t, rows: _clean(t), _same, False, rows=False),
 }
+
+
+def _clean(target: Target) -> None:
+    """Clean, and remove parts that the manifest does not name as if they were old."""
+    clean(target.world.path, remove=True, **target.options)
+    if target.parts:
+        fs, directory = Location.of(target.path, StorageOptions(filesystem=target.options.get("storage_options")))
+        directory = f"{directory.rstrip('/')}/"
+        stem = "a" if target.form == "fixed" else FileName.DIRECTORY_STEM
+        folder = FileName.manifest_part(stem, "").rpartition("/")[0]
+        with suppress(FileNotFoundError):
+            parts = [entry.name for entry in fs.listing(directory + folder)]
+            used = place_of(fs, directory, stem).part_ids_for_good()
+            for name in parts:
+                if (id := FileName.of_path(name).id) and id not in used:
+                    fs.remove(name)
 
 
 def _txn(rows: Batch) -> tuple[str, int]:
@@ -457,6 +481,10 @@ class Run:
 
     def __call__(self) -> None:
         """Run it, and raise `Finding` for what the model does not allow."""
+        with _sizes_of(self.program):
+            self._run()
+
+    def _run(self) -> None:
         with self.scheduler.alone(random.Random(0)):
             self._prepare(self._target())
         atomic_remote.LIMITS = _IN_PARTS if self.thorough and self.world.takes_parts else LIMITS
@@ -468,14 +496,15 @@ class Run:
 
     def _target(self) -> Target:
         """As a process that begins now reaches the dataset."""
-        return Target(self.world, self.program.form, self.world.options(self.scheduler.main))
+        options = self.world.options(self.scheduler.main)
+        return Target(self.world, self.program.form, options, parts=self.program.parts)
 
     def _prepare(self, target: Target) -> None:
         """Make the calls before the actors begin, which leave the same in each program: once."""
         copied = [step for steps in self.program.actors for step in steps if step.name == "copy_in"]
         if not (self.program.before or copied):
             return
-        which = self.program.world, self.program.form, self.program.before, *copied
+        which = self.program.world, self.program.form, self.program.parts, self.program.before, *copied
         if which in _prepared:
             state, calls, self.scheduler.now = _prepared[which]
             self.world.restore(state)
@@ -494,7 +523,7 @@ class Run:
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
             options, others = self.world.options(actor), self.world.other_options(actor)
-            target = Target(self.world, self.program.form, options, actor.number, others)
+            target = Target(self.world, self.program.form, options, actor.number, others, parts=self.program.parts)
             for step in steps:
                 retries = self.program.retries or step.name.startswith("txn")
                 for _ in range(1 + retries * _RETRIES):
@@ -647,10 +676,10 @@ class Run:
     def _named_rows(self) -> list[int] | None:
         """The rows of the files that the manifest names; None if they are not all there, complete."""
         names = set(self.world.names())
-        manifests = [name for name in names if name.startswith("_MANIFEST")]
+        manifests = [name for name in names if name.startswith("_MANIFEST") and "/" not in name]
         if len(manifests) != 1:
             return None
-        manifest = json.loads(self.world.content(manifests[0]))
+        manifest = self._stated(manifests[0])
         rows: list[int] = []
         for file in sorted(manifest["files"], key=lambda file: str(file["path"]).rpartition("/")[0]):
             body = self.world.content(file["path"]) if file["path"] in names else b""
@@ -663,11 +692,30 @@ class Run:
             rows += found
         return None if manifest.get("complete") is False else rows
 
+    def _stated(self, name: str) -> Any:
+        """The content of a manifest, with the files in its parts."""
+        stated = json.loads(self.world.content(name))
+        files: list[dict[str, Any]] = []
+        for entry in stated.get("parts", ()):
+            part = ManifestPart(**{**entry, "crc32c": int(entry["crc32c"], 16)})
+            path = self._part_name(name, part.id)
+            if path not in self.world.names():
+                raise Finding(f"a part of the manifest is missing: {path}", self.calls)
+            for file in unpack(self.world.content(path), part, path):
+                files.append({**file._asdict(), "crc32c": f"{file.crc32c:08x}"})
+                files[-1].pop("staged")
+        return {**stated, "files": [*files, *stated["files"]]}
+
+    @staticmethod
+    def _part_name(manifest: str, id: str) -> str:
+        folder, slash, base = manifest.rpartition("/")
+        return folder + slash + FileName.manifest_part(FileName.parse(base).dataset or "", id)
+
     def _is_named(self, rows: Batch) -> bool:
         """Whether the manifest names files that have these rows now."""
         found, names = set[int](), set(self.world.names())
-        for manifest in [name for name in names if name.startswith("_MANIFEST")]:
-            stated = json.loads(self.world.content(manifest))
+        for manifest in [name for name in names if name.startswith("_MANIFEST") and "/" not in name]:
+            stated = self._stated(manifest)
             for file in stated["files"] if stated.get("complete") is not False else ():
                 bodies = [self.world.content(file[key]) for key in ("staged", "path") if file.get(key) in names]
                 found.update(*(_decoded(body) for body in bodies if _checksum(body) == file["crc32c"]))
@@ -691,13 +739,30 @@ class Run:
             folder, slash, base = name.rpartition("/")
             if base.startswith("_MANIFEST"):
                 used.add(name)
-                for file in json.loads(self.world.content(name))["files"]:
+                stated = self._stated(name)
+                for file in stated["files"]:
                     used.update(folder + slash + each for each in (file["path"], file.get("staged")) if each)
+                parts = [*stated.get("retired", ()), *(part["id"] for part in stated.get("parts", ()))]
+                used.update(self._part_name(name, id) for id in parts)
         used.update([index for name in used for index in FileName.indexes(name)])
         left = [name for name in names if name not in used]
         if self._is_disturbed:  # numbered names tell of no writing: the next one to this dataset removes such shards
             left = [name for name in left if "-of-" not in name]
         return left + self.world.open_uploads()
+
+
+@contextmanager
+def _sizes_of(program: Program) -> Iterator[None]:
+    """Let manifests have small parts during a block, of which none is kept longer than to the next change."""
+    names = ("many", "part", "tail", "retired")
+    before = [getattr(SIZES, name) for name in names]
+    try:
+        for name, size in zip(names, (1, 3, 1, 0) if program.parts else before, strict=True):
+            setattr(SIZES, name, size)
+        yield
+    finally:
+        for name, size in zip(names, before, strict=True):
+            setattr(SIZES, name, size)
 
 
 @lru_cache(maxsize=2000)
@@ -798,7 +863,12 @@ def first_step(form: str) -> str:
 
 
 def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
-    """Draw a program of two or three actors, each with one to three calls."""
+    """Draw a program of two or three actors, each with one to three calls; a third have parts."""
+    program = _random_program(rng, worlds)
+    return replace(program, parts=sum(map(ord, str(program))) % 3 == 0)
+
+
+def _random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     world = rng.choice(worlds)
     meets = len(FORMS_OF[world]) > 1 and rng.random() < _MEETINGS_DRAWN
     form = rng.choice(

@@ -155,6 +155,7 @@ def main() -> int:
     parser.add_argument("--explore", action="store_true", help="all schedules of the small programs")
     parser.add_argument("--switches", type=int, default=1, help="with --explore: at most so many in a schedule")
     parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--parts", action="store_true", help="manifests have parts, in all programs")
     options = parser.parse_args()
     with simulated():
         if options.replay:
@@ -165,6 +166,8 @@ def main() -> int:
         else:
             numbers = range(options.seed, options.seed + options.number)
             cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
+        if options.parts:
+            cases = ((f"{name}+parts", replace(program, parts=True), schedule) for name, program, schedule in cases)
         return many(cases, options)
 
 

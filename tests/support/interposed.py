@@ -12,7 +12,7 @@ from tfrecord_io.read.chunks.block_walker import RecordFile
 from tfrecord_io.read.chunks.segments import FileWindows
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths import found_manifests, manifest
+from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.read import source
 from tfrecord_io.store.read.source import Source
 from tfrecord_io.store.write.output_file import OutputFile
@@ -75,4 +75,3 @@ def before_storage_calls(patch: pytest.MonkeyPatch, act: Callable[[], None]) -> 
         interpose(Source, name)
     interpose(source, "read_manifest")
     interpose(manifest, "read_manifest")
-    interpose(found_manifests, "read_manifest")

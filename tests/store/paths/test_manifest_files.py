@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store.paths import manifest, manifest_files
+from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import ManifestColumns
 from tfrecord_io.store.read.source import ManifestFile
@@ -27,8 +27,8 @@ MANIFEST = Manifest("part", ID, FILES, None, b"schema", partition_by=("day",), p
 
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_files, "MANY", 2)
-    monkeypatch.setattr(manifest, "LEAST_LARGE_BYTES", 0)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 2)
+    monkeypatch.setattr(manifest_files.SIZES, "large_bytes", 0)
 
 
 def columns(files: Sequence[ManifestFile] = FILES) -> ManifestColumns:
@@ -143,7 +143,7 @@ def test_what_single_entries_refuse_is_refused(files: Any, monkeypatch: pytest.M
     text = document(files=files)
     with pytest.raises(CorruptRecordError) as many:
         parse_manifest(text, PATH)
-    monkeypatch.setattr(manifest_files, "MANY", 1000)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 1000)
     with pytest.raises(CorruptRecordError) as one_by_one:
         parse_manifest(text, PATH)
     assert str(many.value) == str(one_by_one.value)

@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.read import scan as scans
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
-from tfrecord_io.store.paths import manifest, manifest_files
+from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.paths.manifest_sources import ManifestSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.source import Sources
@@ -25,8 +25,8 @@ DAYS = ["3", "10", "a b", None, "é"]
 
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_files, "MANY", 3)
-    monkeypatch.setattr(manifest, "LEAST_LARGE_BYTES", 0)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 3)
+    monkeypatch.setattr(manifest_files.SIZES, "large_bytes", 0)
     monkeypatch.setattr(scans, "_MOST_PACKED", 2)
 
 
@@ -90,7 +90,7 @@ def test_filters_leave_out_files(
 ) -> None:
     table = tfr.read_table(dataset, filters=filters)
     explained = tfr.dataset(dataset).filter(filters).explain()
-    monkeypatch.setattr(manifest_files, "MANY", 1000)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 1000)
     assert table.num_rows
     assert table == tfr.read_table(dataset, filters=filters)
     assert explained == tfr.dataset(dataset).filter(filters).explain()

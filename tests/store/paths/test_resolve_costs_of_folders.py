@@ -29,7 +29,7 @@ from tfrecord_io.store.filesystem import remote
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths import manifest, manifest_files
+from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest
 from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
@@ -186,8 +186,8 @@ def test_a_large_dataset_in_a_bucket_is_not_listed(
     tfr.write_tfrecord({"x": range(folders), "day": range(folders)}, s3.url("d/"), partition_by=["day"], **storage)
     expected = tfr.read_table(s3.url("d/"), **storage)
     monkeypatch.setattr(remote, "_PAGE", 4)
-    monkeypatch.setattr(manifest_files, "MANY", 3)
-    monkeypatch.setattr(manifest, "LEAST_LARGE_BYTES", 0)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 3)
+    monkeypatch.setattr(manifest_files.SIZES, "large_bytes", 0)
     counts, of_data = counted
     for call, rows, lists, read in (
         (lambda: tfr.count(s3.url("d/"), **storage), folders, 2, 0),

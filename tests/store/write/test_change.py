@@ -83,7 +83,7 @@ FACTS: dict[str, Any] = {
 
 
 def test_each_field_of_a_manifest_has_its_rule() -> None:
-    names = {*Manifest._fields} - OF_PUBLICATION - UNITED
+    names = {*Manifest._fields} - OF_PUBLICATION - UNITED - {"upkeep"}  # which has no content
     assert names == {*FACTS}, "give it a value in FACTS, so that the next tests see which changes keep it"
 
 

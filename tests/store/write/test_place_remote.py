@@ -19,7 +19,7 @@ from limited import set_limits
 from rounds import each_step
 from servers import Bucket, around_requests
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths import found_manifests
+from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.write.place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
 
@@ -92,6 +92,9 @@ def test_an_append_takes_few_requests_whatever_the_number_of_shards(
     requests.clear()
     tfr.write_tfrecord({"x": [2] * 100_000}, s3.url("d/"), mode="append", storage_options=s3.storage_options)
     others = [(method, key) for method, key in requests if "part-10000-" not in key]
+    assert [key.endswith(".arrow.zst") for _, key in others] == [False, True, False, False]
+    part = others.pop(1)[0]  # which names the last shard
+    assert part == "get_object"
     look = ("head_object", "d/part-09999-of-10000.tfrecord.column_index")  # which new shards get, too
     assert others == [("get_object", "d/_MANIFEST.json"), look, ("put_object", "d/_MANIFEST.json")]
 
@@ -222,7 +225,7 @@ def test_two_writers_append_to_a_dataset_that_one_of_them_begins(s3: Bucket, mon
 def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is read whole, old or new, also where the server ignores the version that is asked for."""
     write(bucket, 1)
-    real: Any = found_manifests.read_manifest
+    real: Any = manifest.read_manifest
     left = [2, 3]
 
     def after_an_append(*arguments: Any) -> bytes:
@@ -231,7 +234,7 @@ def test_an_append_after_the_manifest_was_looked_up(bucket: Bucket, monkeypatch:
         text: bytes = real(*arguments)
         return text
 
-    monkeypatch.setattr(found_manifests, "read_manifest", after_an_append)
+    monkeypatch.setattr(manifest, "read_manifest", after_an_append)
     assert values(bucket) == [1, 2]
     assert left == [3], "what was appended was not listed, so it is looked up by the name that the manifest has"
 

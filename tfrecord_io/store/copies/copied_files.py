@@ -21,12 +21,12 @@ from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind
 from tfrecord_io.store.paths.found_manifests import Manifests
-from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest
 from tfrecord_io.store.paths.path_search import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.paths.sidecars import sidecar_entries
 from tfrecord_io.store.paths.sniff_files import files_with_records
-from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, Source, read_manifest
+from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, Source
 from tfrecord_io.store.write.leftovers import LEFT
 
 _LOOKUPS = 3
@@ -171,7 +171,10 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
         named += [file.path for part in found.datasets for file in part.manifest.files]
         taken_names = {listed_name for name in named for listed_name in (name, *FileName.all_indexes(name))}
         taken_names.update(FileName.manifest(part.manifest.dataset) for part in found.datasets)
-        companions = [name for name in everything if name not in taken_names and not _is_of_writer(name)]
+        # A copy has parts of its own.
+        parts = tuple(FileName.manifest_part(part.manifest.dataset, "").rpartition("/")[0] for part in found.datasets)
+        others = (name for name in everything if name not in taken_names and not _is_of_writer(name))
+        companions = [name for name in others if name.rpartition("/")[0] not in parts]
     companions.sort(key=lambda name: (is_found_by(name), name))
     found.others += [(name, Source.from_entry(fs, entries[name])) for name in companions]
 
@@ -207,8 +210,7 @@ def _part(sources: Sequence[Source]) -> FoundDataset:
     assert sources[0].shard is not None
     version = sources[0].shard.manifest
     fs, root = version.fs, version.name[: version.name.rfind("/") + 1]
-    entry = fs.entry(version.name)
-    manifest = None if entry is None else parse_manifest(read_manifest(fs, entry), version.path)
+    manifest = Manifest.at(fs, fs.entry(version.name))
     if manifest is None or manifest.id != version.id:
         raise replaced_error(version.path, "dataset")
     names = {source.location[1][len(root) :] for source in sources}
@@ -282,7 +284,7 @@ def known_manifest(fs: FileSystem, listing: Listing, name: str) -> tuple[Manifes
     if entry is None:
         return None, None
     try:
-        manifest = parse_manifest(read_manifest(fs, entry), fs.display_path(entry.name))
+        manifest = Manifest.at(fs, entry)
     except FileNotFoundError as error:
         raise replaced_error(fs.display_path(entry.name), "dataset") from error
     except CorruptRecordError:

@@ -30,6 +30,8 @@ _JOURNAL = r"(?s)_RESUME-(?P<stem>.+)\.json"
 _SCHEMA = r"(?s)_SCHEMA(?:-(?P<stem>.+))?\.json"
 _CLAIMS, _CLAIM_SUFFIX = "_APPEND-", ".claim"
 _CLAIM = f"{_ID}[.]claim"
+_MANIFEST_PARTS, _MANIFEST_PART_SUFFIX = "_MANIFEST", ".arrow.zst"
+_MANIFEST_PART = f"{_ID}[.]arrow[.]zst"
 _CONDITION = f"_{_ID}[.]condition"
 _MOST_SHOWN = 32  # characters of a name that its temporary file's name has
 _TEMPORARY = rf"(?s)\..{{0,{_MOST_SHOWN}}}\.{_ID}\.tmp"
@@ -266,6 +268,7 @@ class Kind(Enum):
     MANIFEST = "the manifest of a dataset"
     SCHEMA = "the saved schema of files that have none of their own"
     CLAIM = "the claim of a writer that adds to a dataset, in a folder of claims"
+    MANIFEST_PART = "a part of a manifest, in a folder of its parts"
     INDEX = "the index of a file of records"
     HIDDEN = "a file without data, of another tool"
     SIDECAR = "a file beside data, of another tool"
@@ -350,6 +353,16 @@ class FileName:
         ('_MANIFEST.json', '_MANIFEST-train.json')
         """
         return "_MANIFEST.json" if stem == FileName.DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+
+    @staticmethod
+    def manifest_part(stem: str, id: str) -> str:
+        """The name of a part of a dataset's manifest, in a folder of its own.
+
+        >>> FileName.manifest_part("part", "0123456789abcdef"), FileName.manifest_part("train", "0123456789abcdef")
+        ('_MANIFEST/0123456789abcdef.arrow.zst', '_MANIFEST-train/0123456789abcdef.arrow.zst')
+        """
+        folder = _MANIFEST_PARTS if stem == FileName.DIRECTORY_STEM else f"{_MANIFEST_PARTS}-{stem}"
+        return f"{folder}/{id}{_MANIFEST_PART_SUFFIX}"
 
     @classmethod
     def saved_schema(cls, stem: str = DIRECTORY_STEM) -> str:
@@ -456,6 +469,8 @@ class FileName:
             return self._hidden_kind()
         if name.endswith(_CLAIM_SUFFIX) and self.folder.startswith(_CLAIMS) and re.fullmatch(_CLAIM, name) is not None:
             return Kind.CLAIM
+        if self._is_in_parts and re.fullmatch(_MANIFEST_PART, name) is not None:
+            return Kind.MANIFEST_PART
         if self.is_sidecar:
             return Kind.INDEX if self._is_index() else Kind.SIDECAR
         return Kind.RECORDS if self._is_of_records() else Kind.OTHER
@@ -465,6 +480,10 @@ class FileName:
             if re.fullmatch(form, self.name) is not None:
                 return kind
         return Kind.INDEX if self._is_index() else Kind.HIDDEN
+
+    @property
+    def _is_in_parts(self) -> bool:
+        return self.folder == _MANIFEST_PARTS or self.folder.startswith(f"{_MANIFEST_PARTS}-")
 
     def _is_index(self) -> bool:
         return self.name.endswith((self.INDEX_SUFFIX, self.COLUMN_INDEX_SUFFIX))
@@ -492,7 +511,7 @@ class FileName:
     @property
     def is_of_tool(self) -> bool:
         """True if globs skip a file of this name; they may match other names with a leading ``_``."""
-        return re.fullmatch(_OF_TOOL, self.name) is not None or self.kind is Kind.PART
+        return re.fullmatch(_OF_TOOL, self.name) is not None or self.kind in (Kind.PART, Kind.MANIFEST_PART)
 
     @property
     def of(self) -> str | None:
@@ -508,12 +527,16 @@ class FileName:
 
     @property
     def dataset(self) -> str | None:
-        """The dataset of a shard, an index of one, a manifest, a saved schema, a journal or a claim; else None.
+        """The dataset of a shard, an index of one, a manifest, a part of it, a saved schema, a journal or a claim.
+
+        None for other files.
 
         A saved schema of one file has the name of the file.
         """
         if self.kind is Kind.CLAIM:
             return self.folder.removeprefix(_CLAIMS)
+        if self.kind is Kind.MANIFEST_PART:
+            return self.folder.removeprefix(_MANIFEST_PARTS).removeprefix("-") or FileName.DIRECTORY_STEM
         if self.kind in (Kind.MANIFEST, Kind.SCHEMA):
             match = re.fullmatch(_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA, self.name)
             return FileName.DIRECTORY_STEM if match is None else match["stem"] or FileName.DIRECTORY_STEM
@@ -546,7 +569,7 @@ _HIDDEN_FORMS = (
     (Kind.MANIFEST, _MANIFEST),
     (Kind.SCHEMA, _SCHEMA),
 )
-_WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM})
+_WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM, Kind.MANIFEST_PART})
 
 
 def _refuse_path(name: str) -> None:

@@ -17,8 +17,9 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, natural_key
-from tfrecord_io.store.paths.manifest import INCOMPLETE, LEAST_LARGE_BYTES, Manifest, parse_manifest
-from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, NoContent, Source, read_manifest
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest
+from tfrecord_io.store.paths.manifest_files import SIZES
+from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, NoContent, Source
 
 _MOST_READERS = 16
 
@@ -118,23 +119,27 @@ class Manifests:
         In a bucket, `first` are the first files of the directory, in the order of their names.
         """
         name = directory + FileName.manifest(FileName.DIRECTORY_STEM)
+        parts = directory + FileName.manifest_part(FileName.DIRECTORY_STEM, "").rpartition("/")[0]
         if isinstance(self.fs, LocalFileSystem):
             entry = self.fs.entry(name)
+            has_parts = entry is not None and self.fs.entry(parts) is not None
             beside = [name] if entry is None or not entry.size else os.listdir(directory)
         else:
             size = next((entry.size for entry in first if entry.name == name), None)
             is_behind = size is None and bool(first) and first[-1].name < name
-            if not is_behind and (size or 0) < LEAST_LARGE_BYTES:
+            has_parts = any(entry.name.startswith(f"{parts}/") for entry in first)
+            if not (is_behind or has_parts) and (size or 0) < SIZES.large_bytes:
                 return None
             listed = self.fs.beginning(directory + FileName.MANIFEST_PREFIX) or []
             entry = next((entry for entry in listed if entry.name == name), None)
+            has_parts = any(entry.name.startswith(f"{parts}/") for entry in listed)
             beside = [entry.basename for entry in listed]
-        if entry is None or entry.directory or (entry.size or 0) < LEAST_LARGE_BYTES:
+        if entry is None or entry.directory or not (has_parts or (entry.size or 0) >= SIZES.large_bytes):
             return None
         others = (other for other in beside if other.startswith(FileName.MANIFEST_PREFIX))
         if any(FileName.parse(other).kind is Kind.MANIFEST and not name.endswith(f"/{other}") for other in others):
             return None
-        manifest = self._read(entry)
+        manifest = self._read(entry, loads=False)
         if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):
             return None
         logger.debug("manifest read: %s, %s", self.fs.display_path(name), counted(len(manifest.files), "file"))
@@ -233,16 +238,18 @@ class Manifests:
             manifests = ordered((task.result for _, task in tasks), min(_MOST_READERS, len(tasks)), "manifests")
             return list(zip((entry for entry, _ in tasks), manifests, strict=True))
 
-    def _read(self, entry: Entry) -> Manifest | None:
-        path = self.fs.display_path(entry.name)
+    def _read(self, entry: Entry, *, loads: bool = True) -> Manifest | None:
         try:
-            text = read_manifest(self.fs, entry)
-            if path not in self.parsed or self.parsed[path][0] != text:
-                self.parsed[path] = text, parse_manifest(text, path)
-            return self.parsed[path][1]
+            return Manifest.at(self.fs, entry, loads=loads, parse=self._parse)
         except CorruptRecordError as error:
             self._damaged[entry.name] = entry, error  # raised only if its dataset is read
             return None
+
+    def _parse(self, text: bytes, fs: FileSystem, name: str) -> Manifest | None:
+        path = fs.display_path(name)
+        if path not in self.parsed or self.parsed[path][0] != text:
+            self.parsed[path] = text, Manifest.parse(text, fs, name)
+        return self.parsed[path][1]
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.

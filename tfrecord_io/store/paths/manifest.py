@@ -26,6 +26,12 @@ files of the old dataset; afterwards, those that could not be removed. "staged_b
 that were overtaken, without which they can change nothing: these are removed first. "replaced_ids" has the ids of the
 last writings whose shards were replaced, or that only took shards out: so a writer whose answer was lost knows that it
 had published, and a copy that it must not use their names again.
+
+The manifest of a large dataset has its files in parts (`tfrecord_io.store.paths.manifest_parts`): "version" is a text
+that names the release that is needed, "parts" has what it states of each, and "files" only has the last files.
+"revision" rises with each replacement of such a manifest, so that no two are equal; "retired" has the ids of parts that
+it does not name any more, and which readers of the manifests before may still need.
+
 ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is
 plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory or in folders of
 its partition columns.
@@ -42,15 +48,17 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from tfrecord_io.base import printable
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store.filesystem.interface import FileSystem, existing_files
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, existing_files
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
-from tfrecord_io.store.paths.manifest_files import AllFiles, ManifestColumns, ManifestFiles, all_files
+from tfrecord_io.store.paths.manifest_files import SIZES, AllFiles, ManifestColumns, ManifestFiles, all_files
+from tfrecord_io.store.paths.manifest_parts import ManifestPart, PartedFiles, PartReader, StoredPart, ask_again
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestFile,
@@ -65,12 +73,12 @@ if TYPE_CHECKING:
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
+VERSION_IN_PARTS = "2, for tfrecord_io 0.1 or later"  # older releases show it when they refuse the manifest
 INCOMPLETE = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
 
 _KEYS = dict.fromkeys(("path", "records", "bytes", "crc32c")).keys()  # of a file without further entries
 _CRC = re.compile("[0-9a-f]{8}")
 _COUNTS = range(2**63)
-LEAST_LARGE_BYTES = 64 << 10  # of a manifest that may name so many files that they are columns
 _MOST_IDS = 1000  # of writings whose shards were replaced
 _MOST_JOBS, _JOB_DAYS = 1000, 30  # with a transaction, and how long each stays also if there are more
 
@@ -112,8 +120,26 @@ class Txn(NamedTuple):
 
 _OF_WRITING = (  # fields that say how files were written, and not what is in them
     *("dataset", "id", "files", "compression", "complete", "replaces", "sources_without_rows", "partition_by"),
-    *("replaced_ids", "staged_before", "history"),
+    *("replaced_ids", "staged_before", "history", "upkeep"),
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Upkeep:
+    """What a manifest states for the writers of its parts: no content, so that any two are equal."""
+
+    revision: int = 0  # how often it was replaced since it has had parts
+    retired: tuple[str, ...] = ()  # ids of parts that it does not name any more
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Upkeep)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+ParseManifest = Callable[[bytes, FileSystem, str], "Manifest | None"]
+"""Parses the text of the manifest of this name in a filesystem."""
 
 
 class Manifest(NamedTuple):
@@ -135,6 +161,7 @@ class Manifest(NamedTuple):
     metadata: tuple[tuple[str, str], ...] = ()
     txns: tuple[Txn, ...] = ()
     history: History | None = None  # None: all rows were there from the beginning, at commit 0
+    upkeep: Upkeep = Upkeep()
 
     @staticmethod
     def txns_of(txn: tuple[str, int] | None) -> tuple[Txn, ...]:
@@ -186,10 +213,57 @@ class Manifest(NamedTuple):
         return None
 
     @staticmethod
-    def current(version: ManifestVersion) -> Manifest | None:
-        """The manifest by which files were found, as it is now; None if it is gone, CorruptRecordError if damaged."""
-        entry = version.fs.entry(version.name, is_file=True)
-        return None if entry is None else parse_manifest(read_manifest(version.fs, entry), version.path)
+    def current(version: ManifestVersion, *, loads: bool = True) -> Manifest | None:
+        """The manifest by which files were found, as it is now; None if it is gone, CorruptRecordError if damaged.
+
+        Unless it `loads`, parts are read when they are needed.
+        """
+        return Manifest.at(version.fs, version.fs.entry(version.name, is_file=True), loads=loads)
+
+    @staticmethod
+    def at(
+        fs: FileSystem, entry: Entry | None, *, loads: bool = True, parse: ParseManifest | None = None
+    ) -> Manifest | None:
+        """The manifest that has this entry; None if that is None, or a file of another tool.
+
+        Unless it `loads`, parts are read when they are needed.
+        """
+        parse = parse or Manifest.parse
+        latest = entry
+
+        def read() -> Manifest | None:
+            nonlocal latest
+            now, latest = latest, None
+            if now is None and entry is not None:  # it was replaced since
+                now = fs.entry(entry.name, is_file=True)
+            return None if now is None else parse(read_manifest(fs, now), fs, now.name)
+
+        return ask_again(read, lambda manifest: manifest and manifest.load()) if loads else read()
+
+    @staticmethod
+    def parse(text: bytes, fs: FileSystem, name: str) -> Manifest | None:
+        """Parse the text of the manifest `name` in a filesystem, whose parts are read when they are needed."""
+        manifest = parse_manifest(text, fs.display_path(name))
+        return None if manifest is None else manifest.with_reader(fs, name)
+
+    def with_reader(self, fs: FileSystem, name: str) -> Manifest:
+        """The manifest `name` of a filesystem, to read its parts from there."""
+        if not isinstance(self.files, PartedFiles):
+            return self
+        directory = name[: len(name) - len(name.rpartition("/")[2])]
+        reader = PartReader(fs, directory, self.dataset, partial(self.check_columns, fs.display_path(name)))
+        return self._replace(files=self.files.with_reader(reader))
+
+    def load(self) -> Manifest:
+        """The manifest, all of whose parts are in memory; PartGoneError if one does not exist any more."""
+        if isinstance(self.files, PartedFiles):
+            self.files.load()
+        return self
+
+    def check_columns(self, path: str, files: ManifestColumns) -> None:
+        """Raise CorruptRecordError if this manifest, with this path, must not name one of the files."""
+        columns = list(self.partition_by)
+        files.check_paths(partial(_Parser(path).shard, dataset=self.dataset, columns=columns), columns)
 
     def sources(self, version: ManifestVersion) -> list[Source]:
         """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""
@@ -217,6 +291,11 @@ class Manifest(NamedTuple):
         """The names of the shards that another manifest does not name, in their order."""
         return self._all.paths_without(other._all)
 
+    def has_shards_of_since(self, id: str, before: Manifest | None) -> bool:
+        """Like `has_shards_of`, of a writing whose shards an earlier manifest does not name."""
+        files = self.files if before is None else self._all.without_parts_of(before.files)
+        return self._replace(files=files).has_shards_of(id)
+
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         """The numbers of the shards of these names; None for one that is not there."""
         return self._all.numbers_of(paths)
@@ -239,6 +318,21 @@ class Manifest(NamedTuple):
     def largest_number(self) -> int:
         """The largest number of a shard in the names; -1 if none has one."""
         return self._all.largest_number
+
+    @property
+    def parts(self) -> list[ManifestPart]:
+        """The parts that have its files."""
+        return self.files.parts if isinstance(self.files, PartedFiles) else []
+
+    @property
+    def part_ids(self) -> frozenset[str]:
+        """The ids of its parts, and of the parts that are kept for readers of the manifests before."""
+        return frozenset([*self.upkeep.retired, *(part.id for part in self.parts)])
+
+    @property
+    def have_ids(self) -> bool:
+        """True if all names have the id of the write that added the shard: no other shard gets the name."""
+        return self._all.have_ids
 
     @property
     def paths(self) -> list[str]:
@@ -279,7 +373,7 @@ def ids_replaced(manifest: Manifest | None, new: Manifest, *, is_conditional: bo
     if manifest is None:
         return ()
     ids = dict.fromkeys(filter(None, map(ShardName.id_in, manifest.paths_without(new))))
-    if is_conditional and manifest.complete and manifest.id != new.id and not all(map(ShardName.id_in, manifest.paths)):
+    if is_conditional and manifest.complete and manifest.id != new.id and not manifest.have_ids:
         ids[manifest.id] = None
     return (*manifest.replaced_ids, *ids)[-_MOST_IDS:]
 
@@ -288,7 +382,7 @@ def format_manifest(manifest: Manifest) -> bytes:
     """Format a manifest as JSON."""
     document: dict[str, Any] = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": VERSION_IN_PARTS if manifest.parts else VERSION,
         "id": manifest.id,
         "dataset": manifest.dataset,
         "complete": manifest.complete,
@@ -310,18 +404,31 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["txn"] = {txn.job: txn[1:] for txn in manifest.txns}
     if manifest.history is not None:
         document["history"] = manifest.history._asdict()
+    if manifest.upkeep.revision:
+        document["revision"] = manifest.upkeep.revision
+    if manifest.upkeep.retired:
+        document["retired"] = list(manifest.upkeep.retired)
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
     text = io.BytesIO()  # line by line: there may be a million
-    text.write(f'{head[:-1]}, "files": ['.encode())
-    if isinstance(manifest.files, tuple):
-        for number, file in enumerate(manifest.files):
+    text.write(head[:-1].encode())
+    files = manifest.files
+    if isinstance(files, PartedFiles):
+        text.write(b', "parts": [')
+        for number, part in enumerate(files.parts):
+            line = json.dumps({**part._asdict(), "crc32c": f"{part.crc32c:08x}"})
+            text.write(f"{',' if number else ''}\n  {line}".encode())
+        text.write(b"\n]")
+        files = () if files.tail is None else tuple(files.tail)
+    text.write(b', "files": [')
+    if isinstance(files, tuple):
+        for number, file in enumerate(files):
             line = json.dumps(_entry(file), ensure_ascii=bool(file.sources))
             text.write(f"{',' if number else ''}\n  {line}".encode())
     else:
-        text.write(b"\n" + manifest.files.text)
+        text.write(b"\n" + files.columns.text)
     text.write(b"\n]}\n")
     return text.getvalue()
 
@@ -352,14 +459,14 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
     version = document.get("version")
-    if type(version) is not int or version != VERSION:
+    if version != VERSION_IN_PARTS and (type(version) is not int or version != VERSION):
         _refuse(path, f"it has version {printable(repr(version), 40)}, this release reads version {VERSION}")
     return _Parser(path).manifest(document, columns)
 
 
 def _split_off_files(text: bytes) -> tuple[bytes, ManifestColumns | None]:
     """The text of a manifest, and the files as columns, if these are many; their paths are not checked yet."""
-    if len(text) < LEAST_LARGE_BYTES:
+    if len(text) < SIZES.large_bytes:
         return text, None
     return ManifestColumns.parse(text) or (text, None)
 
@@ -387,14 +494,17 @@ class _Parser:
         if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._list(document, "partition_by", str)
+        files: ManifestFiles
         files = many or tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
-        if many is None:
+        if isinstance(files, tuple):
             is_twice = len({file.path for file in files}) < len(files)
         else:
-            many.check_paths(partial(self._shard, dataset=dataset, columns=columns), columns)
-            is_twice = many.has_one_twice
+            files.check_paths(partial(self.shard, dataset=dataset, columns=columns), columns)
+            is_twice = files.has_one_twice
         if is_twice:
             _refuse(self._path, "it names a file twice")
+        if document["version"] == VERSION_IN_PARTS:
+            files = self._parted(document, files)
         compression = document.get("compression")
         sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
         manifest = Manifest(
@@ -404,7 +514,7 @@ class _Parser:
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
             complete=self._is(document, "complete", bool),
-            replaces=tuple(self._shard(name, dataset, columns) for name in self._list(document, "replaces")),
+            replaces=tuple(self.shard(name, dataset, columns) for name in self._list(document, "replaces")),
             sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
@@ -413,6 +523,7 @@ class _Parser:
             metadata=self._metadata(document),
             txns=self._txns(document),
             history=self._history(document),
+            upkeep=self._upkeep(document),
         )
         for name in ("records", "bytes"):
             if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
@@ -425,13 +536,47 @@ class _Parser:
             _refuse(self._path, "its history does not have the rows of its files")
         return manifest
 
+    def _parted(self, document: dict[str, Any], tail: ManifestFiles) -> PartedFiles:
+        """The files of the parts, which are read later, and those that the manifest has itself."""
+        pieces: list[StoredPart] = []
+        for entry in self._list(document, "parts", dict):
+            files, records, size = (
+                self._is(entry, name, int, _COUNTS.__contains__) for name in ("files", "records", "bytes")
+            )
+            part = ManifestPart(
+                id=self._is(entry, "id", str, is_id),
+                files=files,
+                records=records,
+                bytes=size,
+                largest=self._is(entry, "largest", int, range(-1, 2**63).__contains__),
+                have_ids=self._is(entry, "have_ids", bool),
+                size=self._is(entry, "size", int, _COUNTS.__contains__),
+                raw=self._is(entry, "raw", int, _COUNTS.__contains__),
+                crc32c=int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16),
+            )
+            if not part.can_be_read:
+                _refuse(self._path, f"its part '{part.id}' has {part.files} files and {part.raw} bytes")
+            pieces.append(StoredPart(part))
+        if len({piece.part.id for piece in pieces}) < len(pieces):
+            _refuse(self._path, "it names a part twice")
+        last = ManifestColumns.of(tail)
+        if last is None:
+            _refuse(self._path, "a file beside its parts states more than a part has")
+        return PartedFiles([*pieces, last])
+
+    def _upkeep(self, document: dict[str, Any]) -> Upkeep:
+        if "revision" not in document:
+            return Upkeep()
+        retired = self._list(document, "retired", str, is_id)
+        return Upkeep(self._is(document, "revision", int, _COUNTS.__contains__), tuple(retired))
+
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
         if isinstance(entry, ManifestFile):
-            self._shard(entry.path, dataset, columns)
+            self.shard(entry.path, dataset, columns)
             return entry
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
-        path = self._shard(entry.get("path"), dataset, columns)
+        path = self.shard(entry.get("path"), dataset, columns)
         records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._is(entry, "staged", str, _is_staged) if "staged" in entry else None
         crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
@@ -446,7 +591,7 @@ class _Parser:
             joined=joined,
         )
 
-    def _shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
+    def shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
         """Check that a name leads to a shard in the manifest's directory or its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")

@@ -1,8 +1,8 @@
 """The files that a manifest names: few of them one by one, those of a large dataset one column for each fact.
 
-`AllFiles` are the questions about all files that both answer. A dataset may have a million shards, of which a call
-needs few: `ManifestColumns` are made of the text of the manifest by Arrow, and checked as a whole; a file becomes a
-`ManifestFile` where it is asked for.
+`AllFiles` are the questions about all files that both answer, as does `tfrecord_io.store.paths.manifest_parts`. A
+dataset may have a million shards, of which a call needs few: `ManifestColumns` are made of a part, or of the text of a
+manifest, by Arrow, and checked as a whole; a file becomes a `ManifestFile` where it is asked for.
 
 Tests: tests/store/paths/test_manifest_files.py.
 """
@@ -14,19 +14,34 @@ import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import starmap
 from typing import TypeAlias, overload
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.read.source import ManifestFile
 
-ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManifestColumns"  # few, or many
-MANY = 1024  # files; more are columns
+ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManyFiles"
+
+
+@dataclass(slots=True)
+class Sizes:
+    """From when on manifests have columns and parts, and how large these are."""
+
+    large_bytes: int = 64 << 10  # of a manifest that may name so many files that they are columns
+    many: int = 1024  # files; more are columns, and a manifest that is written has them in parts
+    part: int = 16_384  # files at most
+    tail: int = 64  # files that a manifest may have behind its parts
+    retired: int = 16  # parts that are not named any more, and are kept until so many follow
+
+
+SIZES = Sizes()
 _BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
 _MOST_SUM = 2**62
 _HEX = 8  # digits of a checksum
@@ -34,6 +49,11 @@ _HEX = 8  # digits of a checksum
 
 class AllFiles(ABC):
     """Questions about all files of a manifest, which are numbered in their order, from 0 on."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> ManifestColumns | None:
+        """All files as columns; None of files one by one."""
 
     @property
     @abstractmethod
@@ -70,9 +90,18 @@ class AllFiles(ABC):
     def largest_number(self) -> int:
         """The largest number of a shard in the names; -1 if none has one."""
 
+    @property
+    @abstractmethod
+    def have_ids(self) -> bool:
+        """True if all names have the id of the write that added the shard: no other shard gets the name."""
+
     @abstractmethod
     def has_path_with(self, text: str) -> bool:
         """True if a path contains a text."""
+
+    @abstractmethod
+    def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
+        """The files that are not in a part that other files have, too."""
 
     @abstractmethod
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
@@ -106,6 +135,10 @@ class ListedFiles(AllFiles):
         self._files = files
 
     @property
+    def columns(self) -> ManifestColumns | None:
+        return None
+
+    @property
     def path_list(self) -> list[str]:
         return [file.path for file in self._files]
 
@@ -134,8 +167,15 @@ class ListedFiles(AllFiles):
         shards = (ShardName.parse(file.path.rpartition("/")[2]) for file in self._files)
         return max((shard.index for shard in shards if shard is not None), default=-1)
 
+    @property
+    def have_ids(self) -> bool:
+        return all(ShardName.id_in(file.path) for file in self._files)
+
     def has_path_with(self, text: str) -> bool:
         return any(text in file.path for file in self._files)
+
+    def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
+        return self._files
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         numbers = {file.path: number for number, file in enumerate(self._files)}
@@ -155,34 +195,104 @@ class ListedFiles(AllFiles):
         return tuple(by_number[number] for number in sorted(by_number))
 
 
-class ManifestColumns(Sequence[ManifestFile], AllFiles):
+class ManyFiles(Sequence[ManifestFile], AllFiles):
+    """Files that state nothing but path, records, size and checksum, in columns."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> ManifestColumns:
+        """All files as columns."""
+
+    @property
+    def staged(self) -> list[ManifestFile]:
+        return []  # such a file states more
+
+
+class ManifestColumns(ManyFiles):
     """Files that state nothing but path, records, size and checksum, column by column.
 
-    Attributes
+    Parameters
     ----------
-    paths, checksums : pa.StringArray
-        Without nulls, characters of control, quotes and backslashes; of the checksums 8 hex digits.
+    paths : pa.StringArray, or tuple of pa.DictionaryArray and pa.StringArray
+        Without nulls, characters of control, quotes and backslashes; or the folder of each file and the name in it.
     records, sizes : ndarray of int64
         From 0 on; their sums are below 2^62.
+    checksums : ndarray of uint32
     """
 
-    def __init__(self, paths: pa.StringArray, records: Array, sizes: Array, checksums: pa.StringArray) -> None:
-        self.paths, self.records, self.sizes, self.checksums = paths, records, sizes, checksums
-        self._folders: tuple[list[str], Array] | None = None
+    def __init__(
+        self,
+        paths: pa.StringArray | tuple[pa.DictionaryArray, pa.StringArray],
+        records: Array,
+        sizes: Array,
+        checksums: Array,
+    ) -> None:
+        self._paths, self.records, self.sizes, self.checksums = paths, records, sizes, checksums
+
+    @cached_property
+    def paths(self) -> pa.StringArray:
+        """The path of each file."""
+        if not isinstance(self._paths, tuple):
+            return self._paths
+        import pyarrow.compute as pc
+
+        folder, names = self._paths
+        prefixes = pa.array([f"{name}/" if name else "" for name in folder.dictionary.to_pylist()], pa.string())
+        return pc.binary_join_element_wise(prefixes.take(folder.indices), names, "")
+
+    @cached_property
+    def names(self) -> pa.StringArray:
+        """The name of each file, without its folder."""
+        return self._paths[1] if isinstance(self._paths, tuple) else _split_paths(self._paths)[1]
+
+    @cached_property
+    def folders(self) -> tuple[list[str], Array]:
+        """The different folders of the files, in the order of their first files, and the number of each file's folder.
+
+        A file beside the manifest is in the folder "".
+        """
+        folder = self._paths[0] if isinstance(self._paths, tuple) else _split_paths(self._paths)[0].dictionary_encode()
+        used, first, of_files = np.unique(folder.indices.to_numpy(), return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        numbers = np.empty(len(used), np.int64)
+        numbers[order] = np.arange(len(used))
+        return folder.dictionary.take(pa.array(used[order])).to_pylist(), numbers[of_files]
+
+    @property
+    def columns(self) -> ManifestColumns:
+        return self
 
     @classmethod
     def of(cls, files: ManifestFiles) -> ManifestColumns | None:
         """The files as columns; None if one states more, or its path cannot be in a column."""
-        if isinstance(files, ManifestColumns):
-            return files
+        if not isinstance(files, tuple):
+            return files.columns
         if not all(file.is_plain for file in files):
             return None
         paths = [file.path for file in files]
         if any(json.dumps(path, ensure_ascii=False) != f'"{path}"' for path in paths):
             return None
         records, sizes = (np.array([getattr(file, name) for file in files], np.int64) for name in ("records", "bytes"))
-        checksums = pa.array([f"{file.crc32c:08x}" for file in files], pa.string())
+        checksums = np.array([file.crc32c for file in files], np.uint32)
         return cls(pa.array(paths, pa.string()), records, sizes, checksums)
+
+    @classmethod
+    def concat(cls, columns: Sequence[ManifestColumns]) -> ManifestColumns:
+        """The files of several columns, one behind the other."""
+        if len(columns) == 1:
+            return columns[0]
+        records, sizes = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(each, name) for each in columns)])
+            for name in ("records", "sizes")
+        )
+        checksums = np.concatenate([np.empty(0, np.uint32), *(each.checksums for each in columns)])
+        split = [each._paths for each in columns if isinstance(each._paths, tuple)]
+        if len(split) < len(columns) or not split:
+            texts = [each.paths for each in columns]
+            return cls(pa.concat_arrays(texts) if texts else pa.array([], pa.string()), records, sizes, checksums)
+        folders = pa.chunked_array([folder for folder, _ in split]).unify_dictionaries().chunks
+        folder = pa.DictionaryArray.from_arrays(pa.concat_arrays([f.indices for f in folders]), folders[-1].dictionary)
+        return cls((folder, pa.concat_arrays([names for _, names in split])), records, sizes, checksums)
 
     @overload
     def __getitem__(self, at: int) -> ManifestFile: ...
@@ -191,59 +301,47 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
     def __getitem__(self, at: int | slice) -> ManifestFile | ManifestColumns:
         if isinstance(at, slice):
             return self.take(np.arange(*at.indices(len(self))))
-        path, crc32c = self.paths[at].as_py(), int(self.checksums[at].as_py(), 16)
-        return ManifestFile(path, int(self.records[at]), int(self.sizes[at]), crc32c)
+        path = self.take(np.array([range(len(self))[at]])).paths[0].as_py()
+        return ManifestFile(path, int(self.records[at]), int(self.sizes[at]), int(self.checksums[at]))
 
     def __len__(self) -> int:
         return len(self.records)
 
     def __iter__(self) -> Iterator[ManifestFile]:
-        checksums = (int(text, 16) for text in self.checksums.to_pylist())
-        columns = self.paths.to_pylist(), self.records.tolist(), self.sizes.tolist(), checksums
+        columns = self.paths.to_pylist(), self.records.tolist(), self.sizes.tolist(), self.checksums.tolist()
         return starmap(ManifestFile, zip(*columns, strict=True))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if isinstance(other, ManifestColumns):
-            arrays = self.paths.equals(other.paths) and self.checksums.equals(other.checksums)
-            return arrays and all(map(np.array_equal, (self.records, self.sizes), (other.records, other.sizes)))
-        return isinstance(other, tuple) and len(self) == len(other) and tuple(self) == other
+            numbers = (self.records, self.sizes, self.checksums), (other.records, other.sizes, other.checksums)
+            return all(map(np.array_equal, *numbers)) and self.paths.equals(other.paths)
+        if not isinstance(other, tuple):
+            return NotImplemented
+        return len(self) == len(other) and tuple(self) == other
 
     __hash__ = None  # type: ignore[assignment]
 
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order."""
         chosen = pa.array(numbers)
-        return ManifestColumns(
-            self.paths.take(chosen), self.records[numbers], self.sizes[numbers], self.checksums.take(chosen)
-        )
+        if isinstance(self._paths, tuple):
+            folder = pa.DictionaryArray.from_arrays(self._paths[0].indices.take(chosen), self._paths[0].dictionary)
+            paths = folder, self._paths[1].take(chosen)
+        else:
+            paths = self._paths.take(chosen)
+        return ManifestColumns(paths, self.records[numbers], self.sizes[numbers], self.checksums[numbers])
 
-    def then(self, files: ManifestFiles) -> ManifestFiles:  # one by one if one of the others states more
-        if not files:
+    def then(self, files: ManifestFiles) -> tuple[ManifestFile, ...] | ManifestColumns:
+        if not files:  # one by one if one of the others states more
             return self
         added = self.of(files)
-        if added is None:
-            return (*self, *files)
-        return ManifestColumns(
-            pa.concat_arrays([self.paths, added.paths]),
-            np.concatenate([self.records, added.records]),
-            np.concatenate([self.sizes, added.sizes]),
-            pa.concat_arrays([self.checksums, added.checksums]),
-        )
+        return (*self, *files) if added is None else ManifestColumns.concat([self, added])
 
-    @property
-    def folders(self) -> tuple[list[str], Array]:
-        """The different folders of the files, in the order of their first files, and the number of each file's folder.
-
-        A file beside the manifest is in the folder "".
-        """
-        if self._folders is None:
-            folders = _split_paths(self.paths)[0].dictionary_encode()
-            self._folders = folders.dictionary.to_pylist(), folders.indices.to_numpy()
-        return self._folders
-
-    def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+    def replace(
+        self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]
+    ) -> tuple[ManifestFile, ...] | ManifestColumns:
         kept = np.delete(np.arange(len(self)), numbers)
         places = np.concatenate([kept, [number for number, _ in files]]).astype(np.int64)
         with_added = self.then(tuple(file for _, file in files))
@@ -263,6 +361,9 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
 
         return bool(pc.any(pc.match_substring(self.paths, text)).as_py())
 
+    def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
+        return self
+
     def in_folders(self, names: Collection[str]) -> ManifestColumns:
         is_chosen = np.array([folder in names for folder in self.folder_names], bool)
         return self.take(np.flatnonzero(is_chosen[self.folders[1]]))
@@ -270,11 +371,11 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
     def paths_without(self, others: AllFiles) -> list[str]:
         import pyarrow.compute as pc
 
-        if not isinstance(others, ManifestColumns):
+        if (columns := others.columns) is None:
             return super().paths_without(others)
-        if others.paths.slice(0, len(self)).equals(self.paths):
+        if columns.paths.slice(0, len(self)).equals(self.paths):
             return []
-        paths: list[str] = self.paths.filter(pc.invert(pc.is_in(self.paths, others.paths))).to_pylist()
+        paths: list[str] = self.paths.filter(pc.invert(pc.is_in(self.paths, columns.paths))).to_pylist()
         return paths
 
     @property
@@ -294,10 +395,6 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
     @property
     def byte_count(self) -> int:
         return int(self.sizes.sum())
-
-    @property
-    def staged(self) -> list[ManifestFile]:
-        return []  # such a file states more
 
     @property
     def folder_names(self) -> Sequence[str]:
@@ -346,7 +443,7 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
         """
         import pyarrow.compute as pc
 
-        names, numbers = _split_paths(self.paths)[1], np.arange(len(self))
+        names, numbers = self.names, np.arange(len(self))
         while len(numbers):
             first, shard = int(numbers[0]), ShardName.parse(names[0].as_py())
             are_similar = np.arange(len(numbers)) == 0
@@ -363,7 +460,9 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
         import pyarrow.compute as pc
 
         texts = ['  {"path": "', self.paths, '", "records": ', self.records, ', "bytes": ', self.sizes]
-        texts += [', "crc32c": "', self.checksums, '"}']
+        digits = pa.py_buffer(self.checksums.astype(">u4").tobytes().hex().encode())
+        bounds = pa.py_buffer(np.arange(0, _HEX * len(self) + 1, _HEX, dtype=np.int32))
+        texts += [', "crc32c": "', pa.StringArray.from_buffers(len(self), bounds, digits), '"}']
         parts = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in texts]
         return b",\n".join(pc.binary_join_element_wise(*parts, "").cast(pa.binary()).to_pylist())
 
@@ -378,7 +477,7 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
             return None
         body = text[begin + len(_BEGIN) : -len(_END)]
         count = body.count(b"\n") + 1
-        if count <= MANY or b"\\" in body or np.count_nonzero(np.frombuffer(body, np.uint8) < ord(" ")) >= count:
+        if count <= SIZES.many or b"\\" in body or np.count_nonzero(np.frombuffer(body, np.uint8) < ord(" ")) >= count:
             return None
         try:
             files = cls._of_lines(body, count)
@@ -401,19 +500,22 @@ class ManifestColumns(Sequence[ManifestFile], AllFiles):
             return None
         paths, records, sizes, checksums = (column.chunk(0) for column in table.columns)
         paths.validate(full=True)  # UTF-8
-        files = cls(paths, records.to_numpy(), sizes.to_numpy(), checksums)
-        numbers = (files.records, files.sizes)
-        if any(column.min() < 0 or column.sum(dtype=np.float64) >= _MOST_SUM for column in numbers):
+        if not _are_hex(checksums):
             return None
-        return files if files._are_hex() else None
+        numbers = np.frombuffer(bytes.fromhex("".join(checksums.to_pylist())), ">u4").astype(np.uint32)
+        files = cls(paths, records.to_numpy(), sizes.to_numpy(), numbers)
+        columns = files.records, files.sizes
+        is_wrong = any(column.min() < 0 or column.sum(dtype=np.float64) >= _MOST_SUM for column in columns)
+        return None if is_wrong else files
 
-    def _are_hex(self) -> bool:
-        """True if each checksum has 8 digits of lower case."""
-        _, ends, data = self.checksums.buffers()
-        bounds = np.frombuffer(ends, np.int32, len(self) + 1, self.checksums.offset * 4)
-        digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
-        is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
-        return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
+
+def _are_hex(texts: pa.StringArray) -> bool:
+    """True if each checksum has 8 digits of lower case."""
+    _, ends, data = texts.buffers()
+    bounds = np.frombuffer(ends, np.int32, len(texts) + 1, texts.offset * 4)
+    digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
+    return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
 
 
 def all_files(files: ManifestFiles) -> AllFiles:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import Any, Self, overload
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +25,19 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.manifest_files import ManifestColumns
-from tfrecord_io.store.read.source import INCOMPLETE, ManifestShard, ManifestVersion, Source, Sources, united_metadata
+from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles
+from tfrecord_io.store.paths.manifest_parts import ask_again
+from tfrecord_io.store.read.source import (
+    INCOMPLETE,
+    ManifestFile,
+    ManifestShard,
+    ManifestVersion,
+    Source,
+    Sources,
+    united_metadata,
+)
+
+T = TypeVar("T")
 
 
 class _Dataset:
@@ -39,33 +50,46 @@ class _Dataset:
         Of the folders.
     count : int
         So many files, the first ones of the manifest: others may have been added to it since.
-    files : ManifestColumns, optional
-        By default, they are read when they are first needed.
+    files : ManyFiles, optional
+        These, and perhaps others behind them. By default, they are read when they are first needed.
     """
 
     def __init__(
-        self, version: ManifestVersion, columns: tuple[str, ...], count: int, files: ManifestColumns | None = None
+        self, version: ManifestVersion, columns: tuple[str, ...], count: int, files: ManyFiles | None = None
     ) -> None:
-        self.version, self.columns, self.count, self._files = version, columns, count, files
+        self.version, self.columns, self.count, self._all = version, columns, count, files
         self.fs: FileSystem = version.fs
         self.directory = version.name[: len(version.name) - len(version.name.rpartition("/")[2])]
         self._made: dict[int, Source] = {}  # as `id` tells a file from others
 
-    @property
+    @cached_property
     def files(self) -> ManifestColumns:
-        if self._files is None:
-            self._files = self._read()
-        return self._files
+        """All files as columns."""
+        return self._ask(lambda files: files.columns if len(files) == self.count else files.columns[: self.count])
 
-    def _read(self) -> ManifestColumns:
+    def file(self, number: int) -> ManifestFile:
+        """One file, by its number in the manifest."""
+        return self._ask(lambda files: files[number])
+
+    def _ask(self, question: Callable[[ManyFiles], T]) -> T:
+        """Ask the files; where parts of their manifest are gone, those of the manifest that is there by now."""
+        known = iter([] if self._all is None else [self._all])
+
+        def read() -> ManyFiles:
+            self._all = next(known, None) or self._read()
+            return self._all
+
+        return ask_again(read, question)
+
+    def _read(self) -> ManyFiles:
         """Read the files from the manifest; ReplacedError if it is not the one any more that they were found by."""
-        manifest = Manifest.current(self.version)
+        manifest = Manifest.current(self.version, loads=False)
         if manifest is None or manifest.id != self.version.id or len(manifest.files) < self.count:
             raise replaced_error(self.version.path, "dataset")
-        files = ManifestColumns.of(manifest.files)
+        files = ManifestColumns.of(manifest.files) if isinstance(manifest.files, tuple) else manifest.files
         if files is None:  # of a version with this id that another program has written
             raise replaced_error(self.version.path, "dataset")
-        return files if len(files) == self.count else files[: self.count]
+        return files
 
     @cached_property
     def order(self) -> Array:
@@ -87,7 +111,7 @@ class _Dataset:
         return source
 
     def _make(self, number: int) -> Source:
-        file, is_in_store = self.files[number], is_remote(self.fs)
+        file, is_in_store = self.file(number), is_remote(self.fs)
         # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
         watched = not is_in_store or number == self.order[-1]
         shard = ManifestShard(
@@ -107,7 +131,7 @@ class _Dataset:
     def absolute(self, directory: str) -> _Dataset:
         """The same files by absolute paths; `directory` is the working directory in which they were looked up."""
         version = self.version._replace(name=os.path.join(directory, self.version.name))
-        return _Dataset(version, self.columns, self.count, self._files)
+        return _Dataset(version, self.columns, self.count, self._all)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Dataset, (self.version, self.columns, self.count)
@@ -136,7 +160,9 @@ class ManifestSources(Sources):
         if isinstance(files, tuple) or (is_remote(fs) and not files.have_ids):
             return None
         dataset = _Dataset(manifest.version(fs, name), manifest.partition_by, len(files), files)
-        return cls(dataset, np.arange(len(files)))
+        sources = cls(dataset, np.arange(len(files)))
+        sources.__dict__["_totals"] = manifest.bytes, manifest.records
+        return sources
 
     @cached_property
     def _numbers(self) -> Array:

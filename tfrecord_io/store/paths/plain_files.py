@@ -112,7 +112,7 @@ class PathMatch(NamedTuple):
             listing, nothing = [], "no such file"
         described = tfds_descriptions(fs, listing)
         listing = [child for child in listing if child.name not in described]
-        names = ((child, FileName.parse(child.basename)) for child in listing if not child.directory)
+        names = ((child, FileName.of_path(child.name)) for child in listing if not child.directory)
         if entry is not None:
             files = [child for child, file in names if not file.is_hidden]
         else:

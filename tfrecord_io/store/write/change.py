@@ -90,8 +90,8 @@ class Change(ABC):
         """
 
     @abstractmethod
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool) -> bool:
-        """True if a manifest has everything that the writing of this id adds."""
+    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
+        """True if a manifest has everything that the writing of this id adds; one `before` has nothing of it."""
 
     @abstractmethod
     def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
@@ -145,7 +145,7 @@ class Whole(Change):
             gone += [*named, *manifest.replaces]
         return own._replace(replaces=tuple(name for name in dict.fromkeys(gone) if name not in names))
 
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool) -> bool:
+    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
         return manifest.id == id and manifest.complete
 
     def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
@@ -160,8 +160,9 @@ class ChangeById(Change):
 
     __slots__ = ()
 
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool) -> bool:
-        return (manifest.id == id and manifest.complete and not has_shards) or manifest.has_shards_of(id)
+    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
+        is_begun = manifest.id == id and manifest.complete and not has_shards
+        return is_begun or manifest.has_shards_of_since(id, before)
 
     def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
         return id in manifest.replaced_ids

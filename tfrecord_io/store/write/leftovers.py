@@ -27,8 +27,7 @@ from tfrecord_io.store.filesystem.os_errors import raise_os_errors
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind
-from tfrecord_io.store.paths.manifest import parse_manifest
-from tfrecord_io.store.read.source import read_manifest
+from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.write.atomic_remote import unfinished_uploads
 
 LEFT = frozenset({Kind.TEMPORARY, Kind.PART, Kind.CONDITION, Kind.JOURNAL, Kind.CLAIM})
@@ -46,6 +45,11 @@ class Leftover:
     started: datetime | None  # when it was begun or last written
     bytes: int | None  # its size, if known
     _remove: Callable[[], None] = field(repr=False, compare=False)
+
+    @property
+    def is_part(self) -> bool:
+        """True if it is a part of a manifest."""
+        return self.upload is None and FileName.of_path(self.path).kind is Kind.MANIFEST_PART
 
     @staticmethod
     def clean(
@@ -80,7 +84,8 @@ class Leftover:
         leftovers = [leftover for leftover in candidates if leftover.started is not None and leftover.started <= latest]
         leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
         if remove:
-            for leftover in leftovers:
+            # Parts of manifests last: without conditions, they are removed by who has the only claim.
+            for leftover in sorted(leftovers, key=lambda leftover: leftover.is_part):
                 leftover._remove()
                 logger.info("removed: %s, left by a writer", leftover.path)
         return leftovers
@@ -106,9 +111,7 @@ def _local_files(root: str) -> Iterator[Leftover]:
             path = os.path.join(folder, name)
             for status in _statuses(path):
                 time = datetime.fromtimestamp(status.st_mtime, UTC)
-                yield Leftover(
-                    path, None, started=time, bytes=status.st_size, _remove=partial(manifests.fs.remove, path)
-                )
+                yield Leftover(path, None, started=time, bytes=status.st_size, _remove=partial(manifests.remove, path))
 
 
 def _left_folder(path: str) -> Iterator[Leftover]:
@@ -138,6 +141,7 @@ class _ManifestFacts:
     dataset: str
     listed: frozenset[str]  # shards, also under their staged names
     replaced: frozenset[str]
+    part_ids: frozenset[str]  # of its parts, also of those that are kept for readers
 
 
 class _Manifests:
@@ -150,6 +154,21 @@ class _Manifests:
     def __init__(self, fs: FileSystem) -> None:
         self.fs = fs
         self._found: dict[str, tuple[object, _ManifestFacts | None]] = {}
+        self._parts: dict[str, frozenset[str]] = {}  # ids of those that are needed, by their folder
+
+    def remove(self, path: str) -> None:
+        """Remove what a writer has left; of parts, those that no writer will name."""
+        file = FileName.of_path(path)
+        if file.kind is Kind.MANIFEST_PART:
+            from tfrecord_io.store.write.publication import place_of  # only where there are parts
+
+            folder = path[: path.rindex("/") + 1]
+            if folder not in self._parts:
+                directory = folder[: folder[:-1].rindex("/") + 1]
+                self._parts[folder] = place_of(self.fs, directory, file.dataset or "").part_ids_for_good()
+            if file.id in self._parts[folder]:
+                return
+        self.fs.remove(path)
 
     def read(self, path: str) -> _ManifestFacts | None:
         """Read a manifest; None if the file is not of this package. CorruptRecordError or OSError if unusable."""
@@ -163,20 +182,20 @@ class _Manifests:
         return self._found[path][1]
 
     def _parse(self, path: str) -> _ManifestFacts | None:
-        entry = self.fs.entry(path)
-        text = b"{}" if entry is None else read_manifest(self.fs, entry)
-        manifest = parse_manifest(text, self.fs.display_path(path))
+        manifest = Manifest.at(self.fs, self.fs.entry(path))
         if manifest is None:
             return None
         directory = path[: path.rindex("/") + 1]
         listed = frozenset(directory + name for file in manifest.files for name in (file.path, file.staged) if name)
-        return _ManifestFacts(manifest.dataset, listed, frozenset(directory + name for name in manifest.replaces))
+        replaced = frozenset(directory + name for name in manifest.replaces)
+        return _ManifestFacts(manifest.dataset, listed, replaced, manifest.part_ids)
 
 
 def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str]) -> set[str]:
     """Find temporary files, unpublished and replaced shards in a folder, whose path ends in a slash."""
     files = {name: FileName.of_path(folder + name) for name in names}
     kinds = {name: file.kind for name, file in files.items()}
+    parts = _find_left_parts(manifests, folder, {name for name, kind in kinds.items() if kind is Kind.MANIFEST_PART})
     written = {name for name, file in files.items() if kinds[name] is Kind.STAGED or _is_added(file)}
     # Indexes of shards that were replaced during the indexing.
     alone = {name: file for name, file in files.items() if kinds[name] is Kind.INDEX and file.of not in files}
@@ -189,7 +208,26 @@ def _find_left_names(manifests: _Manifests, folder: str, names: Collection[str])
         written.update(index for shard in [*written] for index in FileName.indexes(shard) if index in files)
         # Other tools call files so, too, as "faiss-00000-of-00008.index".
         written.update(name for name, file in alone.items() if file.id or file.dataset in stems)
-    return written | {name for name, kind in kinds.items() if kind in LEFT}
+    return written | parts | {name for name, kind in kinds.items() if kind in LEFT}
+
+
+def _find_left_parts(manifests: _Manifests, folder: str, names: set[str]) -> set[str]:
+    """Find the parts, in their folder, that their manifest does not need; those of one that cannot be read are kept."""
+    if not names:
+        return set()
+    try:
+        manifest = manifests.read(_manifest_of_parts(folder))
+    except (CorruptRecordError, OSError) as error:
+        reason = "its parts are kept, as the manifest cannot be read"
+        warn(f"{printable(manifests.fs.display_path(folder))}: {reason} ({error})", UserWarning)
+        return set()
+    used = frozenset[str]() if manifest is None else manifest.part_ids
+    return {name for name in names if FileName.of_path(folder + name).id not in used}
+
+
+def _manifest_of_parts(folder: str) -> str:
+    """The manifest whose parts are in a folder, whose path ends in a slash."""
+    return f"{folder.rstrip('/')}.json"
 
 
 def _is_added(file: FileName) -> bool:
@@ -245,7 +283,9 @@ def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) 
     for parent, names in folders.items():
         for name in sorted(names[base] for base in _find_left_names(manifests, parent, names)):
             path, info = fs.display_path(name), files[name]
-            yield Leftover(path, None, started=_time_of(info), bytes=info.get("size"), _remove=partial(fs.remove, name))
+            yield Leftover(
+                path, None, started=_time_of(info), bytes=info.get("size"), _remove=partial(manifests.remove, name)
+            )
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:

@@ -7,13 +7,24 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TypeVar
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from tfrecord_io.base import ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, format_manifest, parse_manifest
+from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, Upkeep, format_manifest, parse_manifest
+from tfrecord_io.store.paths.manifest_files import SIZES, ManifestColumns
+from tfrecord_io.store.paths.manifest_parts import (
+    PartedFiles,
+    PartGoneError,
+    StoredPart,
+    arrange,
+    ask_again,
+    pack,
+    unpack,
+)
 from tfrecord_io.store.read.source import ManifestFile, read_manifest
 from tfrecord_io.store.write.output_file import OutputFile
 
@@ -31,10 +42,19 @@ NextManifest = Callable[[Manifest | None], Manifest]
 """Returns the manifest to write instead of another, or that itself if nothing is to be written."""
 
 
+class Arrangement(NamedTuple):
+    """A manifest to be written, the new parts of which are stored."""
+
+    manifest: Manifest
+    new: tuple[str, ...] = ()  # names of the new parts
+    gone: tuple[str, ...] = ()  # of parts that nobody needs once it is written
+
+
 class Place(ABC):
     """A directory (with a slash), and the manifest `name` of one dataset there. Names of shards may have folders."""
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
+    takes_incomplete = False  # whether the manifest of an incomplete dataset is no error
     is_exclusive = False  # whether other writers are kept away now
     # Whether threads may open and write shards at the same time; also the shards of a new dataset are staged, as moves
     # are renames; and a loss of power takes what was not synced.
@@ -154,6 +174,10 @@ class Place(ABC):
             self._found = version, manifest
         return self._found[1]
 
+    def ask(self, question: Callable[[Manifest | None], T]) -> T:
+        """Ask the manifest as `find` finds it, and again if a part is gone, as another writer has replaced it."""
+        return ask_again(self.find, question)
+
     def withdraw(self) -> None:
         """Remove the manifest that was found last."""
         self.remove(self._name.removeprefix(self.directory))
@@ -174,15 +198,96 @@ class Place(ABC):
         If a response is lost, `is_done` tells whether a manifest has the change.
         """
         with self.alone(required=False):
-            old = self.read()
-            new = change(old)
-            if new is not old:
-                self._write(new)
+            old, new, arranged = ask_again(self.read, partial(self._change, change))
+            if arranged is not None:
+                try:
+                    self._write(new)
+                except BaseException:
+                    self._withdraw_parts(arranged.new)
+                    raise
+                self._remove_parts(arranged.gone)
             return old, new
+
+    def _change(
+        self, change: NextManifest, old: Manifest | None
+    ) -> tuple[Manifest | None, Manifest, Arrangement | None]:
+        """The old and the new manifest, and how it is arranged if it is to be written."""
+        new = change(old)
+        if new is old:
+            return old, new, None
+        arranged = self._arrange(old, new)
+        return old, arranged.manifest, arranged
+
+    def _arrange(self, old: Manifest | None, new: Manifest, *, stores: bool = True) -> Arrangement:
+        """Store the new parts of a manifest that replaces another one; without `stores`, only make them.
+
+        What fails leaves none: no manifest names them yet.
+        """
+        names: list[str] = []
+
+        def store(files: ManifestColumns) -> StoredPart:
+            part, body = pack(files, new.dataset)
+            if unpack(body, part, self.path) != files:
+                raise ValueError(f"'{self.path}': a part of the manifest is read back as another")
+            new.check_columns(self.path, files)
+            if stores:
+                names.append(FileName.manifest_part(new.dataset, part.id))
+                self._store_part(names[-1], body)
+            return StoredPart(part, files=files)
+
+        try:
+            files = arrange(new.files, store, in_parts=new.complete)
+        except BaseException:
+            self._remove_parts(names)
+            raise
+        before = Upkeep() if old is None else old.upkeep
+        parts = files.parts if isinstance(files, PartedFiles) else []
+        if not (parts or before.revision):
+            return Arrangement(new._replace(files=files, upkeep=Upkeep()))
+        named = {part.id for part in parts}
+        retired = [part.id for part in (() if old is None else old.parts) if part.id not in named]
+        gone: tuple[str, ...] = ()
+        if len(before.retired) > SIZES.retired:  # by changes before this one
+            gone = tuple(FileName.manifest_part(new.dataset, id) for id in before.retired)
+        else:
+            retired = [*before.retired, *retired]
+        manifest = new._replace(files=files, upkeep=Upkeep(before.revision + 1, tuple(retired)))
+        return Arrangement(manifest.with_reader(self.fs, self._name), tuple(names), gone)
+
+    @abstractmethod
+    def _store_part(self, name: str, body: bytes) -> None:
+        """Store a part of a manifest, durably, before a manifest names it."""
+
+    def part_ids_for_good(self) -> frozenset[str]:
+        """The ids of the parts that the manifest needs: no other part that is there now will ever be needed.
+
+        A writer may have stored one, and be about to name it. So the manifest is replaced by itself before: a writer
+        that has read the one before is refused, and stores others.
+        """
+        self.takes_incomplete = True
+        with self.alone():
+            if self.read() is not None:
+                self.update(lambda manifest: _again(manifest, self.path), lambda manifest: True)
+            manifest = self.read()
+        return frozenset() if manifest is None else manifest.part_ids
+
+    def _withdraw_parts(self, names: Sequence[str]) -> None:  # noqa: B027 — elsewhere the request may be under way
+        """Remove the parts of a manifest that could not be written, unless it may be there, or come."""
+
+    def _remove_parts(self, names: Sequence[str]) -> None:
+        """Remove parts that no manifest names; `clean` finds those that are left."""
+        with suppress(OSError):
+            for name in self.remove_many(names) if names else ():
+                self.remove(name)
 
     def _write(self, manifest: Manifest) -> None:
         """Replace the manifest by another, where `update` is not conditional."""
         raise NotImplementedError
+
+    def check_next(self, old: Manifest | None, new: Manifest) -> None:
+        """Raise ValueError if the manifest that follows another one could not be read; see `text_of`."""
+        with suppress(PartGoneError):  # it is arranged again before it is written
+            self.text_of(self._arrange(old, new, stores=False).manifest)
 
     def text_of(self, manifest: Manifest) -> bytes:
         """The text of a manifest, after its parser has read it back: one that it refuses would lose the dataset.
@@ -197,13 +302,17 @@ class Place(ABC):
             return formatted[1]
         text = format_manifest(manifest)
         try:
-            reason = None if parse_manifest(text, self._name) == manifest else "it is read back as another"
+            again = parse_manifest(text, self._name)
+            reason = None if again == manifest else "it is read back as another"
         except CorruptRecordError as error:
             reason = error.reason
         if reason is not None:
             advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or rename them"
             raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
-        self._formatted = manifest, text
+        if not (
+            manifest.parts or manifest.upkeep.revision
+        ):  # one that is arranged again is equal, and has another text
+            self._formatted = manifest, text
         return text
 
     def _parse(self, text: bytes) -> Manifest | None:
@@ -211,7 +320,7 @@ class Place(ABC):
 
         digest = blake2b(text).digest()
         if self._last[0] != digest:
-            self._last = digest, parse_manifest(text, self._name)
+            self._last = digest, Manifest.parse(text, self.fs, self._name)
         return self._last[1]
 
     def _usable(self, text: bytes) -> Manifest:
@@ -225,7 +334,7 @@ class Place(ABC):
         if manifest is None:
             advice = "rename that file, or choose another name for the dataset"
             raise CorruptRecordError("it is not a manifest of this package", path=self.path, hint=advice)
-        if not manifest.complete and not self.replaces_damaged:
+        if not (manifest.complete or self.replaces_damaged or self.takes_incomplete):
             raise CorruptRecordError(
                 INCOMPLETE,
                 path=self.path,
@@ -236,3 +345,10 @@ class Place(ABC):
 
     def _busy(self, text: str) -> OSError:
         return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
+
+
+def _again(manifest: Manifest | None, path: str) -> Manifest:
+    """The same manifest, to be written as the next one."""
+    if manifest is None:
+        raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", path)
+    return manifest._replace()

@@ -16,8 +16,9 @@ from tfrecord_io.base import Remark
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
+from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.read.source import ManifestFile
+from tfrecord_io.store.read.source import ManifestFile, read_manifest
 from tfrecord_io.store.write.atomic_local import LocalOutput, open_local
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
@@ -74,6 +75,22 @@ class LocalPlace(Place):
         with LocalOutput(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
         self._written = manifest if self.is_exclusive else None
+
+    @_recreate_directory
+    def _store_part(self, name: str, body: bytes) -> None:
+        self.create(name)
+        path = self.directory + name
+        with open_local(path, exclusive=False, model=self.model([]), after=_NAMED) as file:
+            file.write(body)
+        self.sync()  # the folder, too, before the manifest
+
+    def _withdraw_parts(self, names: Sequence[str]) -> None:
+        with suppress(OSError):
+            entry = self.fs.entry(self._name, is_file=True)
+            text = b"" if entry is None else read_manifest(self.fs, entry)
+            ids = (FileName.of_path(self.directory + name).id for name in names)
+            if not any(id.encode() in text for id in ids):
+                self._remove_parts(names)
 
     def create(self, name: str = "") -> None:
         """Create the directory, or the folder of a shard, if it is missing.

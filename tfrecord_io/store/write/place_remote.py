@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,7 @@ from tfrecord_io.store.filesystem.remote import FsspecFileSystem, store_of, unwr
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS, http_status, retry
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.paths.manifest_parts import PartGoneError, ask_again
 from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
@@ -128,6 +130,11 @@ class ClaimedPlace(RemotePlace):
         with open_remote(self.fs, self._name, exclusive=False) as file:
             file.write(self.text_of(manifest))
 
+    def _store_part(self, name: str, body: bytes) -> None:
+        self._make_folder(self.directory + name)
+        with open_remote(self.fs, self.directory + name, exclusive=False) as file:
+            file.write(body)
+
     def _claim(self) -> str:
         """Put a claim, unless another writer has one."""
         name = self.directory + FileName.claim(self._stem, ShardName.new_id())
@@ -171,24 +178,50 @@ class ConditionalPlace(RemotePlace):
         return self._known[0]
 
     def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
+        unused: list[str] = []  # parts of manifests that were refused
         for attempt in range(_PUTS):
-            if self._known is None:
-                self.read()
-            old, version = self._known or (None, None)
-            new = change(old)
-            if new is old:
+            old, new, arranged = ask_again(self._reads(), partial(self._change, change))
+            if arranged is None:
+                self._remove_parts(unused)
                 return old, new
-            self._known = None
-            stored = self._try(self._put, self._key, self.text_of(new), version)
+            version, self._known = self._known_version, None
+            try:
+                text = self.text_of(new)
+            except BaseException:
+                self._remove_parts([*unused, *arranged.new])
+                raise
+            stored = self._try(self._put, self._key, text, version)
             if stored is not None:
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
+                self._remove_parts([*unused, *arranged.gone])
                 return old, new
             _pause_after_refusal(attempt)  # before the next look, after which every moment lets others precede
-            current = self.read()  # that of another writer, or of this one, if a response was lost
-            if current is not None and is_done(current):
-                return old, current
+            # That of another writer, or of this one, if a response was lost.
+            current, has_change = ask_again(self.read, lambda found: (found, found is not None and is_done(found)))
+            if current is not None and has_change:
+                return old, _confirmed(old, new, current)
+            if self._known_version != version:  # else the request that was refused may still be under way
+                used = set() if current is None else current.part_ids
+                unused += [name for name in arranged.new if FileName.of_path(name).id not in used]
+        self._remove_parts(unused)
         raise self._busy(f"other writers preceded this one {_PUTS} times")
+
+    @property
+    def _known_version(self) -> str | None:
+        return None if self._known is None else self._known[1]
+
+    def _reads(self) -> Callable[[], Manifest | None]:
+        """Returns the manifest that is known, and at each call after the first one the manifest that is there."""
+        calls = count()
+
+        def read() -> Manifest | None:
+            return self.read() if next(calls) or self._known is None else self._known[0]
+
+        return read
+
+    def _store_part(self, name: str, body: bytes) -> None:
+        self._try(self._put, self._key_of(name), body, None)  # its name is new: a refusal says that it is there
 
     def expect_none(self) -> None:
         self._known = None, None
@@ -271,6 +304,18 @@ class ConditionalPlace(RemotePlace):
             return None
 
         return sync(self._inner.loop, request_async, attempt, self.path)
+
+
+def _confirmed(old: Manifest | None, new: Manifest, current: Manifest) -> Manifest:
+    """The manifest that is there, with the change of a request whose answer was lost.
+
+    If parts by which it differs from the `old` one are gone by now, this is the `new` one as it was written.
+    """
+    with suppress(PartGoneError):
+        if old is not None:
+            old.paths_without(current)
+        return current
+    return new
 
 
 def _is_refused(error: Exception) -> bool:

@@ -31,6 +31,7 @@ from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, Txn, ids_replaced
+from tfrecord_io.store.paths.manifest_parts import PartGoneError, ask_again
 from tfrecord_io.store.paths.path_search import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
@@ -179,7 +180,7 @@ class Publication:
     def find_whole(output: Output, storage: StorageOptions) -> Manifest | None:
         """The manifest of a dataset all of whose files exist and have the stated sizes; None if there is none."""
         place = place_of(*output.location(storage), output.stem)
-        manifest = place.find()
+        manifest = place.ask(_load)
         if manifest is None or not manifest.complete or manifest.staged:
             return None
         entries = place.fs.entries([place.directory + file.path for file in manifest.files], are_files=True)
@@ -196,7 +197,7 @@ class Publication:
         places = [(folder, stem) for stem in stems]
         places += [(root, FileName.DIRECTORY_STEM) for root in ColumnFolder.roots_of(folder)]
         for directory, stem in places:
-            manifest = place_of(fs, directory, stem).find()
+            manifest = place_of(fs, directory, stem).ask(_load)
             if manifest is not None and name.removeprefix(directory) in manifest.paths:
                 return fs.display_path(directory + FileName.manifest(stem))
         return None
@@ -301,7 +302,7 @@ class Publication:
         record_entries = [*record_files(listing), *readable_files_with_records(self.place.fs, other_files(listing))]
         foreign = {self.old.name_of(entry) for entry in record_entries}
         foreign.difference_update(existing if FileName.manifest(self.old.stem) in existing else ())
-        old = self.place.find() if foreign else None
+        old = self.place.ask(_load) if foreign else None
         if old is not None:
             named = foreign.intersection(old.paths)
             if old.partition_by and named == foreign:
@@ -334,12 +335,20 @@ class Publication:
 
     def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
-        files: Sequence[ManifestFile] = () if self.known is None else self.known.files
-        last = next((file for file in reversed(files) if file.records), None)
+        last = None if self.known is None else self._last_with_records()
         if last is None:
             return None
         entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
         return None if entry is None or entry.directory else (Source.from_entry(self.place.fs, entry), last.bytes)
+
+    def _last_with_records(self) -> ManifestFile | None:
+        known = iter([self.known])
+
+        def last_in(manifest: Manifest | None) -> ManifestFile | None:
+            files: Sequence[ManifestFile] = () if manifest is None else manifest.files
+            return next((file for file in reversed(files) if file.records), None)
+
+        return ask_again(lambda: next(known, None) or self.place.find(), last_in)
 
     def has_txn(self, txns: Sequence[Txn]) -> bool:
         """True if one of these transactions was in when the dataset was looked at: nothing is to be written."""
@@ -453,7 +462,8 @@ class Publication:
                     if self.output.grows
                     else own_manifest._replace(complete=False)
                 )
-                self.place.text_of(changed(before))  # before any file is moved
+                with suppress(PartGoneError):  # of the manifest as it was: it is changed as it will be then
+                    self.place.check_next(before, changed(before))  # before any file is moved
             if self._stages:
                 self._put_all(named)
             with self.place.alone(required=self._rules.needs_lock):
@@ -465,7 +475,7 @@ class Publication:
                         self._begin(own_manifest)
                         self._put_all(named)
                     old, new = self.place.update(changed, self._has_own)
-                    if new is old and new.has_txn(content.txns) and not self._has_own(new):
+                    if new is old and new.has_txn(content.txns) and not self._is_in(new):
                         self._drop()
                         return PublishedDataset(self, is_repeated=True)
                     self._is_published = True
@@ -492,8 +502,9 @@ class Publication:
     def _note_whether_readable(self) -> None:
         """Look at the manifest after an error: on a disk while other writers are locked out."""
         with suppress(OSError):
-            manifest = self.place.find()
-            self._is_readable = manifest is not None and (self._has_own(manifest) or self._was_replaced(manifest))
+            self._is_readable = self.place.ask(
+                lambda manifest: manifest is not None and (self._has_own(manifest) or self._was_replaced(manifest))
+            )
 
     def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
         """Log what was published: files that are not in the new manifest are removed."""
@@ -612,8 +623,7 @@ class Publication:
         staged = self._name_all(staged)
         gone = [] if old is None else old.paths_without(new)
         if new.replaces:
-            names = {*new.paths, *gone}
-            gone += [name for name in dict.fromkeys(new.replaces) if name not in names]
+            gone = list(dict.fromkeys([*gone, *self._unnamed(new, new.replaces)]))
         if gone and (staged or not all(map(ShardName.id_in, gone))):  # another writer may have given these names again
             gone = self._still_gone(gone)
         unseen = {name for name in gone if self.old.is_numbered(name) and name not in self.old.versions}
@@ -631,10 +641,21 @@ class Publication:
         if not self.place.is_local:  # copies were made
             self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
+    def _unnamed(self, manifest: Manifest, names: Sequence[str]) -> list[str]:
+        """Filter names to those that a manifest, or if its parts are gone the one that is there, does not name."""
+        manifests = iter([manifest])
+
+        def unnamed_in(manifest: Manifest | None) -> list[str]:
+            if manifest is None:
+                return []
+            return [name for name, number in zip(names, manifest.numbers_of(names), strict=True) if number is None]
+
+        return ask_again(lambda: next(manifests, None) or self.place.find(), unnamed_in)
+
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Filter replaced files to the ones this writer may remove by the current manifest."""
         self.old.prepare_removal(gone, self._id)
-        current = self._own_published()
+        current = self.place.ask(lambda manifest: _load(self._if_own(manifest)))
         if current is None and not self.output.grows:
             raise self.overtaken_error()
         if self.place.is_conditional and (current is None or current.id != self._id):  # its writer has a fence
@@ -668,7 +689,7 @@ class Publication:
                     self._name_staged(some)
                 self.place.check(staged)
             except OSError as error:
-                current = self._own_published()
+                current = self.place.ask(lambda manifest: _load(self._if_own(manifest)))
                 if current is None:  # another writer removed the staged shards
                     raise self.overtaken_error() from error
                 names = set(current.paths)
@@ -705,9 +726,9 @@ class Publication:
                 return current or new
             raise self.overtaken_error()
         # A manifest that has replaced this one may have files of the same names, which its writer has yet to move.
-        own_names = set(new.paths if current.id == new.id == self._id else ())
         files = current.files
         if current.staged:
+            own_names = set(new.paths if current.id == new.id == self._id else ())
             files = tuple(file._replace(staged=None) if file.path in own_names else file for file in files)
         removed = set(new.replaces).difference(self.old.left, self._others)
         left = tuple(name for name in current.replaces if name not in removed)
@@ -717,7 +738,8 @@ class Publication:
 
     def complete(self) -> tuple[Manifest, PublishedDataset] | None:
         """The manifest of this writer, if it is published; what its process did not do before it stopped is done."""
-        if self.output.grows or (manifest := self._own_published()) is None:
+        manifest = None if self.output.grows else self.place.ask(lambda manifest: _load(self._if_own(manifest)))
+        if manifest is None:
             return None
         if manifest.replaces or manifest.staged_before or manifest.staged:
             with self.place.alone(required=False):
@@ -745,8 +767,8 @@ class Publication:
         """Remove what was stored; returns whether the manifest names it, and it stays."""
         is_new = not (self.output.grows or self._stages)
         self.old.prepare_removal(self._stored, self._id)
-        current = self.place.find()
-        if current is not None and self._has_own(current):
+        current, has_own = self.place.ask(lambda manifest: (manifest, self._if_own(manifest) is not None))
+        if has_own:
             return True
         is_own = current is not None and current.id == self._id
         if is_new and not is_own and not self.place.is_conditional:
@@ -794,6 +816,9 @@ class Publication:
     def _state(self, left: Sequence[str], current: Manifest | None) -> None:
         """List numbered shards in the `replaces` of a foreign manifest, so that the next writer removes them."""
 
+        if not left:
+            return
+
         def list_left(manifest: Manifest | None) -> Manifest:
             if manifest is None:
                 raise self.overtaken_error()
@@ -801,7 +826,10 @@ class Publication:
             new = [name for name in left if name not in listed]
             return manifest._replace(replaces=(*manifest.replaces, *new)) if new else manifest
 
-        if list_left(current) is not current:
+        is_listed = False
+        with suppress(PartGoneError):  # of a manifest that was replaced
+            is_listed = list_left(current) is current
+        if not is_listed:
             self.place.read()  # the one that this writer knows may be older
             self.place.update(list_left, lambda manifest: list_left(manifest) is manifest)
 
@@ -830,7 +858,17 @@ class Publication:
 
     def _has_own(self, manifest: Manifest) -> bool:
         """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
-        return self._change.is_in(manifest, self._id, has_shards=self._has_shards)
+        before = None if self._is_staged else self._known  # another attempt of a job may have published before
+        return self._change.is_in(manifest, self._id, has_shards=self._has_shards, before=before)
+
+    def _is_in(self, manifest: Manifest) -> bool:
+        """Like `_has_own`, or, if parts of the manifest are gone by now, of the one that is there."""
+        manifests = iter([manifest])
+        return ask_again(lambda: next(manifests, None) or self.place.find(), self._if_own) is not None
+
+    def _if_own(self, manifest: Manifest | None) -> Manifest | None:
+        """The manifest, if it has this writer's shards."""
+        return manifest if manifest is not None and self._has_own(manifest) else None
 
     def _was_replaced(self, manifest: Manifest) -> bool:
         """True if a manifest has replaced this writer's, which was published then."""
@@ -838,8 +876,7 @@ class Publication:
 
     def _own_published(self) -> Manifest | None:
         """The manifest, if it is that of this writer."""
-        manifest = self.place.find()
-        return manifest if manifest is not None and self._has_own(manifest) else None
+        return self.place.ask(self._if_own)
 
     def _check_still_begun(self) -> None:
         if (manifest := self.place.find()) is None or not self._has_id(manifest):
@@ -856,6 +893,10 @@ class Publication:
         """Remove the indexes of shards that another writer has replaced before they were written."""
         if not self.output.grows and self._own_published() is None:
             self.old.remove(self.old.indexes())
+
+
+def _load(manifest: Manifest | None) -> Manifest | None:
+    return None if manifest is None else manifest.load()
 
 
 def _cancel(outputs: Sequence[OutputFile]) -> None:

@@ -21,6 +21,7 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.history import History, Runs, merge, without_rows
 from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.paths.resolve_output import NamedShards
 from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source, Sources
 from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
@@ -104,7 +105,7 @@ class ReplaceableDataset:
         self.path, self.verb, self.stem = os.fspath(path), verb, FileName.parse(base).dataset or ""
         self.base = version.path[: len(version.path) - len(base)] + self.stem  # of the shards' names
         self.place = place_of(version.fs, directory + slash, self.stem)
-        manifest = self.place.read()
+        manifest = ask_again(self.place.read, lambda manifest: None if manifest is None else manifest.load())
         if manifest is None or manifest.id != version.id:
             raise _changed_error(self.place, verb)
         _check_settled(manifest, self.place)

@@ -196,9 +196,12 @@ class DistributedTarget:
 
     def find_published(self) -> Manifest | None:
         """The manifest of the dataset, if this writing has published its shards, and not only begun the dataset."""
-        manifest = place_of(*self.output.location(self.storage), self.output.stem).find()
-        is_own = manifest is not None and self.change.is_in(manifest, self.id, has_shards=True)
-        return manifest if is_own else None
+
+        def own(manifest: Manifest | None) -> Manifest | None:
+            is_own = manifest is not None and self.change.is_in(manifest, self.id, has_shards=True)
+            return manifest.load() if manifest is not None and is_own else None
+
+        return place_of(*self.output.location(self.storage), self.output.stem).ask(own)
 
     def complete(self) -> Manifest | None:
         """The manifest if the dataset is published; what a process did not do before it was killed is done."""

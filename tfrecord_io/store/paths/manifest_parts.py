@@ -1,0 +1,434 @@
+"""The files of a large dataset in parts: objects beside the manifest, which names them, and the last files itself.
+
+A part is written once, under a name of its own, and never changed: ``_MANIFEST/<id>.arrow.zst`` for the dataset
+``part``, ``_MANIFEST-train/<id>.arrow.zst`` for ``train``. It is a stream of Arrow IPC, compressed as a whole by zstd,
+with the columns of `_SCHEMA`. So a change of a dataset of a million shards writes the manifest, of some kilobytes, and
+the parts that it touches; and a reader reads the parts that it needs, when it needs them.
+
+A part that the manifest does not name any more is kept for a while, as a reader may still have the manifest before.
+Who finds no part reads the manifest again, see `ask_again`: with the same id, it names the same files first.
+
+Tests: tests/store/paths/test_manifest_parts.py.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple, TypeVar, overload
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.base import MIB, cached_property
+from tfrecord_io.bytes import crc32c
+from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.manifest_files import SIZES, AllFiles, ManifestColumns, ManifestFiles, ManyFiles
+from tfrecord_io.store.read.source import ManifestFile, Source
+
+T = TypeVar("T")
+M = TypeVar("M")
+
+_MOST_RAW = 64 * MIB  # of a part, unpacked
+_SCHEMA = pa.schema(
+    {
+        "folder": pa.dictionary(pa.int32(), pa.string()),  # without a slash at the end; "" beside the manifest
+        "name": pa.string(),
+        "records": pa.int64(),
+        "bytes": pa.int64(),
+        "crc32c": pa.uint32(),
+    }
+)
+_LOOKS = 40  # at a manifest whose parts are replaced again and again
+
+
+class ManifestPart(NamedTuple):
+    """What a manifest states about one of its parts."""
+
+    id: str  # of 16 hex digits
+    files: int
+    records: int  # of the files
+    bytes: int  # of the files
+    largest: int  # number of a shard in a name; -1 if none has one
+    have_ids: bool  # all names have the id of the writing that added the shard
+    size: int  # of the part, in bytes
+    raw: int  # bytes of the part, unpacked
+    crc32c: int  # of its `size` bytes
+
+    @property
+    def can_be_read(self) -> bool:
+        """True if it may have as many bytes as it states."""
+        return self.files > 0 and self.raw <= _MOST_RAW
+
+
+class PartGoneError(ReplacedError):
+    """A part does not exist any more: the manifest that named it was replaced."""
+
+    def __init__(self, path: str) -> None:
+        text = "this part of the manifest is gone, as the manifest was replaced: read the dataset again"
+        super().__init__(errno.ESTALE, text, path)
+
+
+def ask_again(read: Callable[[], M], question: Callable[[M], T]) -> T:
+    """Ask a manifest that was read, and read it again if one of its parts is gone.
+
+    Raises
+    ------
+    CorruptRecordError
+        The manifest still names the part.
+    """
+    gone = ""
+    for _ in range(_LOOKS):
+        manifest = read()
+        try:
+            return question(manifest)
+        except PartGoneError as error:
+            if error.filename == gone:
+                raise lost_part_error(gone) from None
+            gone = str(error.filename)
+    raise PartGoneError(gone)
+
+
+def lost_part_error(path: str) -> CorruptRecordError:
+    """The error for a part that a manifest names, and that is gone."""
+    advice = "remove the manifest, and let tfrecord_io.adopt write another of the files that are there"
+    return CorruptRecordError("the manifest names this part, but it is missing", path=path, hint=advice)
+
+
+class PartReader:
+    """Reads the parts of a manifest, and checks that they are what it states.
+
+    Parameters
+    ----------
+    fs : FileSystem
+    directory : str
+        Of the manifest, with its slash.
+    dataset : str
+    check : callable
+        Raises an error about files whose paths the manifest must not name.
+    """
+
+    def __init__(
+        self, fs: FileSystem, directory: str, dataset: str, check: Callable[[ManifestColumns], object]
+    ) -> None:
+        self._fs, self._directory, self._dataset, self._check = fs, directory, dataset, check
+
+    def read(self, part: ManifestPart) -> ManifestColumns:
+        """The files of a part; PartGoneError if it does not exist."""
+        name = self._directory + FileName.manifest_part(self._dataset, part.id)
+        path = self._fs.display_path(name)
+        try:
+            if is_remote(self._fs):
+                body = self._fs.read_object(name)
+            else:
+                body = Source.of_entry(self._fs, Entry(name, part.size, False, None)).read(part.size)
+        except FileNotFoundError:
+            raise PartGoneError(path) from None
+        files = unpack(body, part, path)
+        self._check(files)
+        return files
+
+
+def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
+    """The bytes of a new part of these files, and what the manifest states about it."""
+    folders, of_files = files.folders
+    folder = pa.DictionaryArray.from_arrays(pa.array(of_files, pa.int32()), pa.array(folders, pa.string()))
+    columns = [folder, files.names, pa.array(files.records), pa.array(files.sizes), pa.array(files.checksums)]
+    schema = _SCHEMA.with_metadata({"dataset": dataset})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    raw = sink.getvalue()
+    body: bytes = pa.compress(raw, codec="zstd", asbytes=True)
+    if raw.size > _MOST_RAW:
+        raise ValueError(f"{len(files)} files have names of {raw.size} bytes, over the limit of {_MOST_RAW}")
+    part = ManifestPart(
+        id=ShardName.new_id(),
+        files=len(files),
+        records=files.record_count,
+        bytes=files.byte_count,
+        largest=files.largest_number,
+        have_ids=files.have_ids,
+        size=len(body),
+        raw=raw.size,
+        crc32c=crc32c(body),
+    )
+    return part, body
+
+
+def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
+    """The files of a part, whose paths are still to be checked; CorruptRecordError if it is not what was stated."""
+    if len(body) != part.size or crc32c(body) != part.crc32c or part.raw > _MOST_RAW:
+        raise _damaged(path, "its size or checksum is another")
+    try:
+        raw = pa.decompress(body, decompressed_size=part.raw, codec="zstd")
+        table = pa.ipc.open_stream(raw).read_all().combine_chunks()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _damaged(path, f"it cannot be unpacked ({type(error).__name__})") from error
+    if table.schema != _SCHEMA or table.num_rows != part.files or any(c.null_count for c in table.columns):
+        raise _damaged(path, "its columns, or the number of its files, are others")
+    if not part.files:
+        raise _damaged(path, "it has no files")
+    folder, names, records, sizes, checksums = (column.chunk(0) for column in table.columns)
+    numbers = records.to_numpy(), sizes.to_numpy()
+    if any(column.min() < 0 for column in numbers) or folder.dictionary.null_count:
+        raise _damaged(path, "it has a negative number")
+    files = ManifestColumns((folder, names), *numbers, checksums.to_numpy())
+    facts = files.largest_number, files.have_ids
+    totals = sum(map(int, numbers[0].tolist())), sum(map(int, numbers[1].tolist()))
+    if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
+        raise _damaged(path, "its files are not those that the manifest states")
+    return files
+
+
+def _damaged(path: str, why: str) -> CorruptRecordError:
+    advice = "remove the manifest, and let tfrecord_io.adopt write another of the files that are there"
+    return CorruptRecordError(f"this part of the manifest cannot be used: {why}", path=path, hint=advice)
+
+
+class StoredPart:
+    """A part whose files are read when they are first needed.
+
+    Attributes
+    ----------
+    part : ManifestPart
+    """
+
+    def __init__(
+        self, part: ManifestPart, reader: PartReader | None = None, files: ManifestColumns | None = None
+    ) -> None:
+        self.part, self._reader = part, reader
+        if files is not None:
+            self.__dict__["files"] = files
+
+    @cached_property
+    def files(self) -> ManifestColumns:
+        """The files; PartGoneError if the part does not exist any more."""
+        assert self._reader is not None, "parts of a manifest whose directory is not known"
+        return self._reader.read(self.part)
+
+    def __len__(self) -> int:
+        return self.part.files
+
+    def with_reader(self, reader: PartReader) -> StoredPart:
+        """The same part, to be read by a reader."""
+        return StoredPart(self.part, reader, self.__dict__.get("files"))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredPart) and self.part == other.part
+
+    def __hash__(self) -> int:
+        return hash(self.part)
+
+
+Piece = StoredPart | ManifestColumns
+
+
+class PartedFiles(ManyFiles):
+    """The files of stored parts, and those that are in memory: in a manifest, these are the last ones.
+
+    Parameters
+    ----------
+    pieces : sequence of StoredPart or ManifestColumns
+        Each with at least one file.
+    """
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self.pieces = _join_columns(pieces)
+        self._ends = [*accumulate(map(len, self.pieces))]
+
+    @property
+    def parts(self) -> list[ManifestPart]:
+        """The stored parts."""
+        return [piece.part for piece in self.pieces if isinstance(piece, StoredPart)]
+
+    @property
+    def tail(self) -> ManifestColumns | None:
+        """The files behind the last stored part, if there are any."""
+        last = self.pieces[-1] if self.pieces else None
+        return last if isinstance(last, ManifestColumns) else None
+
+    @cached_property
+    def columns(self) -> ManifestColumns:
+        """All files as columns."""
+        return ManifestColumns.concat([_columns(piece) for piece in self.pieces])
+
+    def load(self) -> None:
+        """Read all parts; PartGoneError if one does not exist any more."""
+        for piece in self.pieces:
+            _columns(piece)
+
+    def with_reader(self, reader: PartReader) -> PartedFiles:
+        """The same files, whose parts a reader reads."""
+        return PartedFiles([p.with_reader(reader) if isinstance(p, StoredPart) else p for p in self.pieces])
+
+    # ---- a sequence
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, at: int) -> ManifestFile: ...
+    @overload
+    def __getitem__(self, at: slice) -> ManifestColumns: ...
+    def __getitem__(self, at: int | slice) -> ManifestFile | ManifestColumns:
+        if isinstance(at, slice):
+            return self.columns[at]
+        number = range(len(self))[at]
+        which = int(np.searchsorted(self._ends, number, side="right"))
+        first = self._ends[which - 1] if which else 0
+        return _columns(self.pieces[which])[number - first]
+
+    def __iter__(self) -> Iterator[ManifestFile]:
+        return chain.from_iterable(map(_columns, self.pieces))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, PartedFiles) and self.parts == other.parts and self.pieces == other.pieces:
+            return True
+        if isinstance(other, PartedFiles):
+            return len(self) == len(other) and self.columns == other.columns
+        return isinstance(other, ManifestColumns | tuple) and len(self) == len(other) and self.columns == other
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # ---- all files
+
+    @property
+    def path_list(self) -> list[str]:
+        return [path for piece in self.pieces for path in _columns(piece).path_list]
+
+    @property
+    def counts(self) -> list[int]:
+        return [count for piece in self.pieces for count in _columns(piece).counts]
+
+    @property
+    def record_count(self) -> int:
+        return sum(p.part.records if isinstance(p, StoredPart) else p.record_count for p in self.pieces)
+
+    @property
+    def byte_count(self) -> int:
+        return sum(p.part.bytes if isinstance(p, StoredPart) else p.byte_count for p in self.pieces)
+
+    @property
+    def folder_names(self) -> Sequence[str]:
+        return list(dict.fromkeys(name for piece in self.pieces for name in _columns(piece).folder_names))
+
+    @property
+    def largest_number(self) -> int:
+        numbers = (p.part.largest if isinstance(p, StoredPart) else p.largest_number for p in self.pieces)
+        return max(numbers, default=-1)
+
+    @property
+    def have_ids(self) -> bool:
+        return all(p.part.have_ids if isinstance(p, StoredPart) else p.have_ids for p in self.pieces)
+
+    def has_path_with(self, text: str) -> bool:
+        return any(_columns(piece).has_path_with(text) for piece in reversed(self.pieces))
+
+    def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
+        if not isinstance(other, PartedFiles):
+            return self
+        known = set(other.parts)
+        return PartedFiles([p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in known)])
+
+    def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        numbers: dict[str, int] = {}
+        for piece, end in zip(reversed(self.pieces), reversed(self._ends), strict=True):
+            left = [path for path in paths if path not in numbers]
+            if not left:
+                break
+            found = zip(left, _columns(piece).numbers_of(left), strict=True)
+            numbers.update((path, end - len(piece) + at) for path, at in found if at is not None)
+        return list(map(numbers.get, paths))
+
+    def in_folders(self, names: Collection[str]) -> ManifestFiles:
+        pieces: list[Piece] = []
+        for piece in self.pieces:
+            files = _columns(piece)
+            kept = files.in_folders(names)
+            pieces += [piece if len(kept) == len(files) else kept] if len(kept) else []
+        return PartedFiles(pieces)
+
+    def then(self, files: ManifestFiles) -> ManifestFiles:
+        if not files:
+            return self
+        added = ManifestColumns.of(files)
+        return (*self, *files) if added is None else PartedFiles([*self.pieces, added])
+
+    def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
+        if files and ManifestColumns.of(tuple(file for _, file in files)) is None:
+            return self.columns.replace(numbers, files)
+        pieces: list[Piece] = []
+        touched = np.array([*numbers, *(number for number, _ in files)], np.int64)
+        for piece, end in zip(self.pieces, self._ends, strict=True):
+            first = end - len(piece)
+            if not ((touched >= first) & (touched < end)).any():
+                pieces.append(piece)
+                continue
+            gone = [number - first for number in numbers if first <= number < end]
+            new = [(number - first, file) for number, file in files if first <= number < end]
+            left = ManifestColumns.of(_columns(piece).replace(gone, new))
+            assert left is not None, "files of columns, and others that were looked at"
+            pieces += [left] if len(left) else []
+        return PartedFiles(pieces)
+
+    def paths_without(self, others: AllFiles) -> list[str]:
+        if not isinstance(others, PartedFiles):
+            return self.columns.paths_without(others)
+        # No path is in two parts of a manifest, so that parts of both have nothing to be found.
+        own_parts, other_parts = set(self.parts), set(others.parts)
+        own = [p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in other_parts)]
+        left = [p for p in others.pieces if not (isinstance(p, StoredPart) and p.part in own_parts)]
+        if not own:
+            return []
+        return PartedFiles(own).columns.paths_without(PartedFiles(left).columns)
+
+
+def _columns(piece: Piece) -> ManifestColumns:
+    return piece.files if isinstance(piece, StoredPart) else piece
+
+
+def _join_columns(pieces: Sequence[Piece]) -> tuple[Piece, ...]:
+    """The pieces, of which neighbours in memory are one."""
+    joined: list[Piece] = []
+    for piece in pieces:
+        if joined and isinstance(piece, ManifestColumns) and isinstance(joined[-1], ManifestColumns):
+            joined[-1] = ManifestColumns.concat([joined[-1], piece])
+        elif len(piece):
+            joined.append(piece)
+    return tuple(joined)
+
+
+def arrange(
+    files: ManifestFiles, store: Callable[[ManifestColumns], StoredPart], *, in_parts: bool = True
+) -> ManifestFiles:
+    """The files of a manifest to be written, of which `store` stores those of new parts.
+
+    Few files, those that state more than a part has, and all unless they may be `in_parts`, are in the manifest.
+    """
+    if not in_parts or len(files) <= SIZES.many:
+        return files if isinstance(files, tuple) else tuple(files)
+    columns = files if isinstance(files, PartedFiles) else ManifestColumns.of(files)
+    if columns is None:
+        return files
+    arranged: list[Piece] = []
+    pieces = columns.pieces if isinstance(columns, PartedFiles) else (columns,)
+    for at, piece in enumerate(pieces):
+        is_last = at == len(pieces) - 1
+        if isinstance(piece, StoredPart) or (is_last and at > 0 and len(piece) <= SIZES.tail):
+            arranged.append(piece)
+            continue
+        # Files that are added fill the last part; elsewhere, two parts that are together half full become one.
+        before, most = arranged[-1] if arranged else None, SIZES.part if is_last else SIZES.part // 2
+        if before is not None and len(before) + len(piece) <= most:
+            piece = ManifestColumns.concat([_columns(before), piece])
+            arranged.pop()
+        arranged += [store(piece[first : first + SIZES.part]) for first in range(0, len(piece), SIZES.part)]
+    return PartedFiles(arranged)
