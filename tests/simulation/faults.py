@@ -27,12 +27,14 @@ from scheduler import GivenSchedule
 from tfrecord_io.apps.tools import file_check
 from tfrecord_io.read.index import find_index
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
-from tfrecord_io.store.paths import found_manifests, path_search, sidecars
+from tfrecord_io.store.paths import found_manifests, manifest_sources, path_search, sidecars
+from tfrecord_io.store.paths.manifest_parts import PartedFiles
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
 from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
 from tfrecord_io.store.write.change import Whole
 from tfrecord_io.store.write.old_files import OldFiles
+from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication
 
 MOST = 20_000
@@ -75,6 +77,30 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
     return None
 
 
+def _parts_after_the_manifest(monkey: pytest.MonkeyPatch) -> None:
+    """Store the parts of a manifest when it is written."""
+    late: list[tuple[Place, str, bytes]] = []
+    for cls, name in ((place_remote.S3Place, "update"), (place_local.LocalPlace, "update")):
+        store, update = cls._store_part, getattr(cls, name)
+
+        def later(self: Any, name: str, body: bytes) -> None:
+            late.append((self, name, body))
+
+        def updated(self: Any, *arguments: Any, store: Any = store, update: Any = update) -> Any:
+            result = update(self, *arguments)
+            for place, part, body in late:
+                store(place, part, body)
+            late.clear()
+            return result
+
+        monkey.setattr(cls, "_store_part", later)
+        monkey.setattr(cls, name, updated)
+
+
+_REMOVED_EARLY = """arranged = self._arrange(old, new)
+    parts = [part for part in (() if old is None else old.parts) if part not in arranged.manifest.parts]
+    self._remove_parts([FileName.manifest_part(new.dataset, part.id) for part in parts])"""
+
 Worlds = tuple[str, ...]
 FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a listing older than the manifest is believed": (
@@ -105,7 +131,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     "a refusal of the first manifest is an error": (("s3",), set_to(place_remote, "_is_refused", lambda error: False)),
     "an answer that is lost is a refusal": (
         ("s3",),
-        edited(place_remote.ConditionalPlace, "update", "is_done(current)", "False"),
+        edited(place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
@@ -152,7 +178,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "what failed is withdrawn although it is published": (
         ("s3", "disk"),
-        edited(Publication, "_try_to_withdraw", "if current is not None and self._has_own(current):", "if False:"),
+        edited(Publication, "_try_to_withdraw", "if has_own:", "if False:"),
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),
@@ -169,6 +195,31 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         set_to(leftovers, "_is_added", lambda file: False),
     ),
     "an index is believed without a comparison": (("disk",), set_to(find_index, "_check_records", _nothing)),
+    "a manifest is put before its parts": (("s3", "disk"), _parts_after_the_manifest),
+    "parts are removed before the manifest that does not name them": (
+        ("s3", "disk"),
+        edited(Place, "_change", "arranged = self._arrange(old, new)", _REMOVED_EARLY),
+    ),
+    "a reader whose part is gone does not look again": (
+        ("s3", "gcs"),
+        set_to(manifest_sources, "ask_again", lambda read, question: question(read())),
+    ),
+    "a writer whose part is gone does not look again": (
+        ("s3", "gcs"),
+        set_to(place_remote, "ask_again", lambda read, question: question(read())),
+    ),
+    "parts that others have written are not looked at after a lost answer": (
+        ("s3",),
+        set_to(PartedFiles, "without_parts_of", lambda self, other: ()),
+    ),
+    "clean removes parts without a change of the manifest": (
+        ("s3", "gcs", "azure"),
+        edited(Place, "part_ids_for_good", "if self.read() is not None:", "if False:"),
+    ),
+    "a part is stored, and its folder is not synced": (
+        ("disk",),
+        edited(place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
+    ),
 }
 
 

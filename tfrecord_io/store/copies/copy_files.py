@@ -51,7 +51,7 @@ from tfrecord_io.store.filesystem.retries import counting_retries
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardSpec
 from tfrecord_io.store.paths.history import History
-from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.paths.manifest import Manifest, Upkeep
 from tfrecord_io.store.paths.path_search import list_directory, record_files
 from tfrecord_io.store.paths.resolve_output import Output, unnamed_error
 from tfrecord_io.store.read.source import SMALL_BYTES, Source
@@ -396,7 +396,7 @@ class _Target:
         wanted, name = found.manifest, FileName.manifest(found.manifest.dataset)
         files = tuple(file if file.staged is None else file._replace(staged=None) for file in wanted.files)
         history = None if found.is_part else (wanted.history or History())._replace(line=wanted.line)
-        wanted = wanted._replace(files=files, replaces=(), history=history)
+        wanted = wanted._replace(files=files, replaces=(), history=history, upkeep=Upkeep())
         known, version = known_manifest(self.fs, self.listing, name)
         is_own, is_local = name in self.written, isinstance(self.fs, LocalFileSystem)
         if not is_local:

@@ -242,8 +242,9 @@ class Place(ABC):
             raise
         before = Upkeep() if old is None else old.upkeep
         parts = files.parts if isinstance(files, PartedFiles) else []
-        if not (parts or before.revision):
-            return Arrangement(new._replace(files=files, upkeep=Upkeep()))
+        revision = max(before.revision, new.upkeep.revision)
+        if not (parts or revision):
+            return Arrangement(new._replace(files=files))
         named = {part.id for part in parts}
         retired = [part.id for part in (() if old is None else old.parts) if part.id not in named]
         gone: tuple[str, ...] = ()
@@ -251,7 +252,7 @@ class Place(ABC):
             gone = tuple(FileName.manifest_part(new.dataset, id) for id in before.retired)
         else:
             retired = [*before.retired, *retired]
-        manifest = new._replace(files=files, upkeep=Upkeep(before.revision + 1, tuple(retired)))
+        manifest = new._replace(files=files, upkeep=Upkeep(revision + 1, tuple(retired)))
         return Arrangement(manifest.with_reader(self.fs, self._name), tuple(names), gone)
 
     @abstractmethod
@@ -262,7 +263,7 @@ class Place(ABC):
         """The ids of the parts that the manifest needs: no other part that is there now will ever be needed.
 
         A writer may have stored one, and be about to name it. So the manifest is replaced by itself before: a writer
-        that has read the one before is refused, and stores others.
+        that has read the one before is refused, and stores others. Without a manifest, only the age of a part tells.
         """
         self.takes_incomplete = True
         with self.alone():
@@ -348,7 +349,7 @@ class Place(ABC):
 
 
 def _again(manifest: Manifest | None, path: str) -> Manifest:
-    """The same manifest, to be written as the next one."""
+    """The same manifest, to be written as the next one, with another text."""
     if manifest is None:
         raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", path)
-    return manifest._replace()
+    return manifest._replace(upkeep=Upkeep(manifest.upkeep.revision + 1, manifest.upkeep.retired))
