@@ -374,5 +374,5 @@ def test_parts_that_no_manifest_names_are_cleaned(target: Any) -> None:
     assert parts() == before
     now = place_of(fs, directory, "part").read()
     assert now is not None
-    assert now.upkeep.revision == manifest.upkeep.revision + 1, "who has read the manifest before is refused"
+    assert now.upkeep.revision > manifest.upkeep.revision, "who has read the manifest before is refused"
     assert values(path, **storage) == list(range(10))

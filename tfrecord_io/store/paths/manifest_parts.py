@@ -125,7 +125,7 @@ class PartReader:
             if is_remote(self._fs):
                 body = self._fs.read_object(name)
             else:
-                body = Source.of_entry(self._fs, Entry(name, part.size, False, None)).read(part.size)
+                body = Source.from_entry(self._fs, Entry(name, part.size, False, None)).read(part.size)
         except FileNotFoundError:
             raise PartGoneError(path) from None
         files = unpack(body, part, path)
