@@ -19,7 +19,7 @@ from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from tfrecord_io.apps.views import style
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import FeatureNotFoundError, TFRecordError
 from tfrecord_io.kit import check_keywords, needs
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset
 from tfrecord_io.plugins.browse.pages import Pages
@@ -250,8 +250,8 @@ def make_server(
     dataset = BrowsedDataset(source, keywords)
     second = None if other is None else BrowsedDataset(other, keywords)
     for side in filter(None, (dataset, second)):
-        if key is not None:
-            side.scan.filter([(key, "is not null")])  # FeatureNotFoundError
+        if key is not None and key not in side.names:
+            raise FeatureNotFoundError("the key is not a column", feature=key, got=f"columns {side.names[:10]}")
     if key is not None and second is not None:
         second.keys(key)
     return BrowseServer(Pages(dataset, second, key), host, port, is_framed=is_framed)
