@@ -135,20 +135,28 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
     return compression is None or (compression == CODECS.INFER and CODECS.of_path(source.path) is None)
 
 
-def align_sources(sources: Sequence[Source], max_record_bytes: int = LIMITS.MAX_RECORD_BYTES) -> tuple[Source, ...]:
+def align_sources(
+    sources: Sequence[Source],
+    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
+    known: dict[tuple[str, int], int] | None = None,
+) -> tuple[Source, ...]:
     """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
-    A file that turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was
-    changed since it was split, or its boundaries cannot be found.
+    Boundaries by path and byte that are `known` are not searched for again; those found are added. A file that turns
+    out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was changed since it was
+    split, or its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
-    calls = (partial(_align_source, source, max_record_bytes) for source in sources if source.file_bytes is not None)
+    known = {} if known is None else known
+    calls = (
+        partial(_align_source, source, max_record_bytes, known) for source in sources if source.file_bytes is not None
+    )
     aligned_parts = ordered(calls, threads, "boundaries")
     parts = [source if source.file_bytes is None else next(aligned_parts) for source in sources]
     return tuple(part for part in parts if part is not None)
 
 
-def _align_source(source: Source, max_record_bytes: int) -> Source | None:
+def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, int], int]) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
     whole, expected = source.whole_file(), source.file_bytes
@@ -157,7 +165,10 @@ def _align_source(source: Source, max_record_bytes: int) -> Source | None:
             reason = f"the file has {file.size} bytes, but had {expected} when it was split"
             raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
-        begin, end = find_boundaries(file, get_engine(), source.span, max_record_bytes, threads=threads)
+        unknown = [position for position in source.span if (source.path, position) not in known]
+        found = find_boundaries(file, get_engine(), unknown, max_record_bytes, threads=threads)
+    known.update(zip([(source.path, position) for position in unknown], found, strict=True))
+    begin, end = (known[source.path, position] for position in source.span)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"

@@ -217,7 +217,7 @@ class FileEpochs(Epochs):
 
     def open(self, position: IteratorPosition) -> EpochReader:
         if self._is_part:  # its byte ranges are not searched for records before it is read
-            self._scan = self._scan.align_ranges()
+            self._scan = self._scan.align_ranges(None if self._common is None else self._common.boundaries)
             self.sources = self._scan.sources
         return self._open_with_others(position) or self._open_alone(position)
 

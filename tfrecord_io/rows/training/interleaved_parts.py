@@ -121,6 +121,7 @@ class PartsReader:
 
     def __init__(self) -> None:
         self._opened = list[PartRows]()  # not in a group so far
+        self.boundaries: dict[tuple[str, int], int] = {}  # of byte ranges, which neighbouring parts share
 
     def open(self, part: PartRows) -> PartRows:
         """Read a part with the others that are opened."""
