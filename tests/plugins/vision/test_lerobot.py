@@ -216,6 +216,10 @@ def test_arrays_of_up_to_five_axes(tmp_path: Path, shape: tuple[int, ...], dtype
     assert stated == {"shape": [*shape], "dtype": dtype, "_type": f"Array{len(shape)}D"}
     again = tfr.convert(target, tmp_path / "b.tfrecord", columns=["x"])
     assert again.records == 4
+    tfr.convert(target, tmp_path / "c.tfrecord", source_format="lerobot", columns=["x"])
+    array = tfr.read_arrays(tmp_path / "c.tfrecord")["x"]
+    assert array.dtype == dtype
+    np.testing.assert_array_equal(array, np.concatenate(episodes))
     datasets = pytest.importorskip("datasets")
     features = datasets.Features({name: datasets.Value("int64") for name in ("index", "task_index")})
     features["x"] = getattr(datasets, f"Array{len(shape)}D")(shape=shape, dtype=dtype)
@@ -235,6 +239,22 @@ def test_arrays_of_pixels_are_images(tmp_path: Path, channels: int) -> None:
     stored = pq.read_table(tmp_path / "lerobot" / "data")["observation.images.cam"].to_pylist()
     pixels = [np.asarray(decoded(each["bytes"])).reshape(6, 5, channels) for each in stored]
     assert np.array_equal(pixels, frames.reshape(6, 6, 5, channels))
+    tfr.convert(tmp_path / "lerobot", tmp_path / "b.tfrecord", source_format="lerobot")
+    images = tfr.read_table(tmp_path / "b.tfrecord")["observation.images.cam"]
+    assert images.to_pylist() == [each["bytes"] for each in stored]
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+@pytest.mark.parametrize("values", [[[[1, 2]]], [[[1], [2, 3]]], [[[1, None], [2, 3]]], [None]])
+def test_frames_without_the_stated_shape_are_named(tmp_path: Path, values: list[Any]) -> None:
+    array = pa.FixedShapeTensorArray.from_numpy_ndarray(np.zeros((1, 1, 2, 2)))
+    lerobot(pa.table({"steps/x": array}), tmp_path)
+    path = tmp_path / "lerobot" / "data" / "chunk-000" / "file-000.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.set_column(0, "x", pa.array(values, pa.list_(pa.list_(pa.float64())))), path)
+    with pytest.raises(tfr.errors.DecodeError, match="an array has") as caught:
+        tfr.convert(tmp_path / "lerobot", tmp_path / "b.tfrecord", source_format="lerobot")
+    assert (caught.value.feature, caught.value.path) == ("x", str(path))
 
 
 def steps_of(images: list[bytes], **more: Any) -> pa.Table:

@@ -9,6 +9,7 @@ import errno
 import glob
 import io
 import json
+import math
 import os
 import re
 from collections.abc import Generator, Mapping, Sequence
@@ -18,11 +19,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.apps.file_formats.tables.table_files import arrow_errors, check_schema
 from tfrecord_io.base import Options, StorageOptions
-from tfrecord_io.columns import RawImages
+from tfrecord_io.columns import Column, RawImages
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError
 from tfrecord_io.kit import FORMATS, Array, check_choice, needs, printable
 from tfrecord_io.plugins.vision.video_files import VideoReader
@@ -56,7 +58,9 @@ def open_lerobot(path: Any, *, project: Project, video_frames: str = "png", **ke
     cameras = [name for name in dataset.cameras if is_needed(name) and name not in first.names]
     if not columns and not cameras:
         columns = [_EPISODE]  # without columns, there are still rows
-    schema = pa.schema([*(first.field(name) for name in columns), *(pa.field(name, pa.binary()) for name in cameras)])
+    forms = {name: dataset.form_of(first.field(name)) for name in columns}
+    fields = [pa.field(name, forms[name].type) for name in columns]
+    schema = pa.schema([*fields, *(pa.field(name, pa.binary()) for name in cameras)])
 
     def batches() -> Generator[pa.RecordBatch]:
         read = list(dict.fromkeys([*columns, *([_EPISODE, _TIMESTAMP] if cameras else [])]))
@@ -64,12 +68,40 @@ def open_lerobot(path: Any, *, project: Project, video_frames: str = "png", **ke
             videos = {name: opened.enter_context(_Camera(name, dataset, video_frames)) for name in cameras}
             for source in dataset.tables:
                 for batch in _table_batches(source, first, read, rows=_ROWS if cameras else 1 << 16):
-                    arrays = [batch[name] for name in columns]
+                    arrays = [forms[name].array(batch[name], name, source.path) for name in columns]
                     arrays += [videos[name].images(batch[_EPISODE], batch[_TIMESTAMP]) for name in cameras]
                     yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     rows = batches()
     return ArrayStream(schema, rows, dataset.frames, rows.close, num_files=len(dataset.tables))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What a column of a table becomes: arrays of one shape, encoded images, or what it is."""
+
+    type: pa.DataType
+    shape: tuple[int, ...] = ()  # of arrays that the table has as nested lists
+    is_image: bool = False  # a struct with bytes
+
+    def array(self, column: pa.Array, name: str, path: str) -> pa.Array:
+        """Convert values of some frames; DecodeError if an array has another shape than ``meta/info.json`` states."""
+        column = getattr(column, "storage", column)
+        if self.is_image:
+            return column.field("bytes")
+        values = column
+        for size in self.shape:
+            lengths = np.asarray(values.value_lengths().fill_null(-1))
+            if np.any(bad := lengths != size):
+                at = int(bad.argmax())
+                reason = f"an array has not the shape {self.shape} that meta/info.json states"
+                raise DecodeError(reason, path=path, feature=name, expected=size, got=int(lengths[at]))
+            values = values.flatten()
+        if not self.shape:
+            return column
+        if values.null_count:
+            raise DecodeError("an array has a missing number", path=path, feature=name)
+        return self.type.wrap_array(pa.FixedSizeListArray.from_arrays(values, math.prod(self.shape)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +114,7 @@ class _Dataset:
     fps: float
     frames: int | None
     cameras: Sequence[str]
+    shapes: Mapping[str, tuple[int, ...]]  # of features that are arrays of several axes
     video_path: str  # with fields in braces
     chunk_size: int
     places: Mapping[int, Mapping[str, Any]]  # of the videos of each episode, of version 3
@@ -97,6 +130,7 @@ class _Dataset:
             info = json.loads(content)
             features, fps = info["features"], float(info["fps"])
             cameras = [name for name, feature in features.items() if feature["dtype"] == "video"]
+            shapes = {name: tuple(map(int, feature.get("shape") or ())) for name, feature in features.items()}
             video_path, chunk_size = info.get("video_path") or "", int(info.get("chunks_size", 1000))
             frames = info.get("total_frames")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -109,10 +143,23 @@ class _Dataset:
             fps=fps,
             frames=frames,
             cameras=cameras,
+            shapes=shapes,
             video_path=video_path,
             chunk_size=chunk_size,
             places=places,
         )
+
+    def form_of(self, field: pa.Field) -> _Form:
+        """What a column of the tables becomes."""
+        type_, shape = getattr(field.type, "storage_type", field.type), self.shapes.get(field.name, ())
+        if t.is_struct(type_) and {"bytes", "path"} == {child.name for child in type_}:
+            return _Form(pa.binary(), is_image=True)
+        inner, axes = type_, 0
+        while Column(inner).is_list:
+            inner, axes = inner.value_type, axes + 1
+        if axes > 1 and axes == len(shape) and Column(inner).is_number and 0 not in shape:
+            return _Form(pa.fixed_shape_tensor(inner, shape), shape)
+        return _Form(type_)
 
     def video_of(self, camera: str, episode: int) -> tuple[str, float]:
         """The path of the video of an episode, and where the episode begins in it, in seconds."""
