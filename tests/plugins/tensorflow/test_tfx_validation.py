@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from tfrecord_io.apps.cli import tfr as command
 from tfrecord_io.errors import SchemaError
 
 SCHEMA = """
@@ -96,6 +99,25 @@ def test_an_anomaly_has_the_name_of_tfdv(name: str, tmp_path: Path) -> None:
         assert f"anomaly: {found[kind]}" in str(report)
     assert report.ok == (not expected)
     assert all(file.error is None for file in report.files)
+
+
+def test_values_are_read_as_the_other_checks_read_the_files(tmp_path: Path) -> None:
+    """From the same filesystem, and with the same options."""
+    write(tmp_path / "a.tfrecord", {"extra": [[1], None, None, None]})
+    memory = fsspec.filesystem("memory")
+    memory.pipe_file("/anomalies/a.tfrecord", (tmp_path / "a.tfrecord").read_bytes())
+    report = tfr.verify("/anomalies/a.tfrecord", schema=SCHEMA.encode(), storage_options=memory)
+    assert [anomaly.feature for anomaly in report.anomalies] == ["extra"]
+    source = tfr.dataset(tmp_path / "a.tfrecord", compression=None, limits=tfr.Limits(features=50), threads=1)
+    assert len(tfr.verify(source, schema=SCHEMA.encode()).anomalies) == 1
+
+
+def test_the_command_reads_values_with_its_options(tmp_path: Path) -> None:
+    write(tmp_path / "x-00000-of-00002", {"extra": [[1], None, None, None]})
+    (tmp_path / "schema.pbtxt").write_text(SCHEMA)
+    arguments = ["verify", "--schema", f"{tmp_path}/schema.pbtxt", "--allow-missing-shards", f"{tmp_path}/x@2"]
+    shown = CliRunner().invoke(command, arguments)
+    assert "SCHEMA_NEW_COLUMN" in shown.output, shown.output
 
 
 def test_feature_lists_are_those_of_the_struct(tmp_path: Path) -> None:

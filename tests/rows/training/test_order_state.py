@@ -76,6 +76,8 @@ def test_a_list_has_states_of_one_read(data: tfr.Dataset) -> None:
         batches(data, state=[state, state_of(data, parts=None)])
     with pytest.raises(TypeError, match="or a list of several"):
         batches(data, state=[])
+    with pytest.raises(ValueError, match="state= is an empty list"):
+        batches(data).restore([])
     earlier = batches(data).state()
     again = batches(data, state=[earlier, state, earlier])
     assert {**again.state(), "marks": 0} == {**state, "marks": 0}

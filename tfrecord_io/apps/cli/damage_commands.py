@@ -68,8 +68,9 @@ def verify(path: str | list[str], as_json: bool, images: str | None, schema: str
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
-    report = check_files(source, record_type, FrameOptions(progress=True, **keywords), images=checked)
-    report = add_anomalies(report, source, schema)
+    how = FrameOptions(progress=True, **keywords)
+    report = check_files(source, record_type, how, images=checked)
+    report = add_anomalies(report, source, schema, record_type, how)
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(
         as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)

@@ -97,7 +97,8 @@ def files_of_shards(path: str) -> list[str] | None:
         files = (ShardName.make(before, number, last + 1) + after for number in range(last + 1))
     else:
         texts = match[0].strip("{}").split("..")
-        (first, last), width = map(int, texts), min(map(len, texts)) if "0" in (texts[0][0], texts[1][0]) else 0
+        is_padded = any(len(text) > 1 and text[0] == "0" for text in texts)  # as a shell does, and reading calls
+        (first, last), width = map(int, texts), max(map(len, texts)) if is_padded else 0
         files = (f"{before}{number:0{width}d}{after}" for number in range(first, last + 1))
     if not 0 < last - first + 1 <= _MOST_FILES:
         raise ValueError(f"'{printable(path)}': expected 1 to {_MOST_FILES:,} files, in ascending order")

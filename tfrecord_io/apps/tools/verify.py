@@ -227,15 +227,23 @@ def verify(
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(_Options, verify, source, storage_options=storage_options, progress=progress)
     paths = CallSource(source).whole_files("verify")
-    return add_anomalies(check_files(paths, record_type, options, images=images), source, schema)
+    report = check_files(paths, record_type, options, images=images)
+    return add_anomalies(report, source, schema, record_type, options)
 
 
-def add_anomalies(report: VerifyReport, source: Any, schema: Path | bytes | None) -> VerifyReport:
-    """The report with what does not fit a TFX schema, if there is one."""
+def add_anomalies(
+    report: VerifyReport,
+    source: Any,
+    schema: Path | bytes | None,
+    record_type: RecordTypeName | None,
+    options: FrameOptions,
+) -> VerifyReport:
+    """The report with what does not fit a TFX schema, if there is one; files are read as `check_files` reads them."""
     if schema is None:
         return report
     find = Point.load_own("tfrecord_io.schemas", "tfx_validation").find_anomalies
-    return replace(report, anomalies=find(source, schema))
+    reading = {name: value for name, value in options.changes.items() if name not in ("on_error", "progress")}
+    return replace(report, anomalies=find(source, schema, record_type=record_type, **reading))
 
 
 class _Options(FrameOptions):

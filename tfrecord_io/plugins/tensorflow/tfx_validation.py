@@ -52,16 +52,17 @@ class Anomaly:
         return {"feature": self.feature, "kind": self.kind, "text": self.text}
 
 
-def find_anomalies(source: Any, schema: str | bytes | os.PathLike[str]) -> tuple[Anomaly, ...]:
+def find_anomalies(source: Any, schema: str | bytes | os.PathLike[str], **reading: Any) -> tuple[Anomaly, ...]:
     """The anomalies of the records of a source, in the order of the schema, then of new features.
 
-    `schema` is the path of a ``schema.pbtxt`` or a binary message, or its content. Damaged records are left out.
+    `schema` is the path of a ``schema.pbtxt`` or a binary message, or its content. `reading` are keywords of
+    `tfrecord_io.dataset`, which say how the source is read. Damaged records are left out.
     """
     import tfrecord_io as tfr
 
     message = read_message(schema)
     constraints, unused = _constraints(message)
-    options: dict[str, Any] = {"schema": "infer", "stable_types": True, "sample": "all", "on_error": "skip"}
+    options: dict[str, Any] = {"schema": "infer", "stable_types": True, "sample": "all", "on_error": "skip", **reading}
     observed: dict[str, _Observed] = {}
     records = 0
     with warnings.catch_warnings():

@@ -119,6 +119,8 @@ def read_states(
     ValueError for a value that is no state, or a state of other files, other options or another seed.
     """
     all_states = [states] if isinstance(states, Mapping) else list(states)
+    if not all_states:
+        raise ValueError("state= is an empty list: pass a state, or those of all ranks")
     is_order = [isinstance(state, Mapping) and state.get("version") == VERSION for state in all_states]
     if not all(is_order):
         if len(all_states) > 1:

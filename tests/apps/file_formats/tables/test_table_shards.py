@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from tfrecord_io.apps.file_formats.format_of_path import files_of_shards
 from tfrecord_io.apps.file_formats.tables import table_shards
+from tfrecord_io.store.paths.expand_braces import expand_braces
 
 ROWS = 10
 
@@ -144,6 +145,9 @@ def test_a_source_that_is_read_once_is_refused(records: Path, tmp_path: Path) ->
         ("a/x@2.tar", ["a/x-00000-of-00002.tar", "a/x-00001-of-00002.tar"]),
         ("x-{9..11}.tar", ["x-9.tar", "x-10.tar", "x-11.tar"]),
         ("x-{09..11}.tar", ["x-09.tar", "x-10.tar", "x-11.tar"]),
+        ("x-{8..010}.tar", ["x-008.tar", "x-009.tar", "x-010.tar"]),
+        ("x-{0..2}.tar", ["x-0.tar", "x-1.tar", "x-2.tar"]),
+        ("x-{00..2}.tar", ["x-00.tar", "x-01.tar", "x-02.tar"]),
         ("{0..1}/x.tar", None),
         ("x@*.tar", None),
         ("me@example.com.tar", None),
@@ -152,6 +156,7 @@ def test_a_source_that_is_read_once_is_refused(records: Path, tmp_path: Path) ->
 )
 def test_names_of_files(path: str, expected: list[str] | None) -> None:
     assert files_of_shards(path) == expected
+    assert expected is None or "@" in path or expand_braces(path) == expected
 
 
 @pytest.mark.parametrize("path", ["x@0.tar", "x-{3..1}.tar", "x@100001.tar", "x-{0..1}-{0..1}.tar"])
