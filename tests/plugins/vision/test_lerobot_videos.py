@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.columns.arrow.raw_images import RawImages
 from tfrecord_io.plugins.vision import lerobot
 
 av = pytest.importorskip("av")
@@ -88,6 +89,24 @@ def test_images_become_videos(dataset: Path) -> None:
     np.testing.assert_allclose(spans, [(0, 0.7), (0.7, 1.1), (1.1, 1.6)])
     assert {row[f"{prefix}file_index"] for row in episodes} == {0}
     assert np.shape(episodes[0][f"stats/{CAMERA}/mean"]) == (3, 1, 1)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_arrays_become_frames_of_videos_without_files_of_images(
+    channels: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(RawImages, "png")
+    frames = np.concatenate(FRAMES)[..., :channels].reshape(2, -1, 48, 64, channels)
+    cells = pa.FixedShapeTensorArray.from_numpy_ndarray(np.ascontiguousarray(frames))
+    tfr.write_tfrecord(pa.table({"steps/observation/cam": cells}), tmp_path / "a.tfrecord")
+    options = {"fps": FPS, "use_videos": True}
+    with pytest.warns(tfr.errors.SchemaWarning, match="tasks of LeRobot are empty"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "made", target_format="lerobot", target_options=options)
+    found = np.stack(decoded(tmp_path / "made" / "videos" / CAMERA / "chunk-000" / "file-000.mp4")).astype(int)
+    expected = np.broadcast_to(frames.reshape(-1, 48, 64, channels), (sum(LENGTHS), 48, 64, 3))
+    assert np.abs(found - expected).mean() < 6
+    info = json.loads((tmp_path / "made" / "meta" / "info.json").read_text())
+    assert info["features"][CAMERA]["shape"] == [48, 64, 3]
 
 
 def test_a_large_video_ends_with_an_episode(dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def verify(path: str | list[str], as_json: bool, images: str | None, schema: str
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
     how = FrameOptions(progress=True, **keywords)
     report = check_files(source, record_type, how, images=checked)
-    report = add_anomalies(report, source, schema, record_type, how)
+    report = add_anomalies(report, source, schema, how, record_type=record_type)
     table = partial(output.TextTable, HEADINGS, report.rows(report.files))
     output.print_result(
         as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)

@@ -228,15 +228,16 @@ def verify(
     options = options_from_call(_Options, verify, source, storage_options=storage_options, progress=progress)
     paths = CallSource(source).whole_files("verify")
     report = check_files(paths, record_type, options, images=images)
-    return add_anomalies(report, source, schema, record_type, options)
+    return add_anomalies(report, source, schema, options, record_type=record_type)
 
 
 def add_anomalies(
     report: VerifyReport,
     source: Any,
     schema: Path | bytes | None,
-    record_type: RecordTypeName | None,
     options: FrameOptions,
+    *,
+    record_type: RecordTypeName | None,
 ) -> VerifyReport:
     """The report with what does not fit a TFX schema, if there is one; files are read as `check_files` reads them."""
     if schema is None:

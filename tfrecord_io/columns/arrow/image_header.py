@@ -27,7 +27,7 @@ KNOWN_FORMATS = "JPEG, PNG, GIF, BMP, WebP or TIFF"
 EXIF_FIRST = ("JPEG", "MPO", "TIFF")  # formats whose orientation is known before pixels are loaded
 DEPTH = 24  # the offset of a PNG's bit depth
 BITS_PER_SAMPLE, ORIENTATION = 0x102, 0x112  # tags of TIFF and of EXIF data
-EXTRA_SAMPLES, UNSPECIFIED = 0x152, 0  # a tag of TIFF: what the channels behind those of colour are
+_EXTRA_SAMPLES, _UNSPECIFIED = 0x152, 0  # a tag of TIFF: what the channels behind those of colour are
 _WIDTH, _LENGTH, _SAMPLES = 0x100, 0x101, 0x115
 _TRANSPOSES = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_270 TRANSVERSE ROTATE_90".split()
 TURNS = dict(enumerate(_TRANSPOSES, 2))  # what undoes an orientation, as a name in PIL.Image.Transpose
@@ -145,11 +145,16 @@ def _header(image: Any, data: bytes) -> ImageHeader:
     if name == "tiff":  # of which Pillow states the size of the turned picture
         tiff = tiff_form(data)
         header = header if tiff is None else replace(header, height=tiff[0], width=tiff[1])
-        if tiff is not None and UNSPECIFIED in image.tag_v2.get(EXTRA_SAMPLES, ()):  # which Pillow leaves out
+        if tiff is not None and has_more_channels(image):
             header = replace(header, channels=tiff[2])
     if name != "png" or not _PNG_METADATA.isdisjoint(type_ for type_, _, _ in png_chunks(data)):  # else it is loaded
         header = replace(header, orientation=orientation_of(image))
     return header
+
+
+def has_more_channels(image: Any) -> bool:
+    """True if a TIFF has channels of no stated meaning, which Pillow leaves out."""
+    return _UNSPECIFIED in image.tag_v2.get(_EXTRA_SAMPLES, ())
 
 
 def png_chunks(data: bytes | bytearray) -> Iterator[tuple[bytes, int, int]]:

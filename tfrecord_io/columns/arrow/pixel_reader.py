@@ -20,16 +20,15 @@ from tfrecord_io.columns.arrow.image_header import (
     BITS_PER_SAMPLE,
     DEPTH,
     EXIF_FIRST,
-    EXTRA_SAMPLES,
     IMAGE_FORMATS,
     KNOWN_FORMATS,
     ORIENTATION,
     PNG,
     QUARTER_TURNED,
     TURNS,
-    UNSPECIFIED,
     bits_of,
     check_pixel_count,
+    has_more_channels,
     is_turned,
     orientation_of,
     pillow,
@@ -281,8 +280,7 @@ def _changes_values(image: Any, data: bytes) -> bool:
     if image.format != "TIFF":
         return False
     bits, formats = (image.tag_v2.get(tag, (1,)) for tag in (BITS_PER_SAMPLE, _SAMPLE_FORMAT))
-    is_left_out = UNSPECIFIED in image.tag_v2.get(EXTRA_SAMPLES, ())
-    return is_left_out or (len(bits) > 1 and max(bits) > 8) or (max(bits), max(formats)) in _MISREAD
+    return has_more_channels(image) or (len(bits) > 1 and max(bits) > 8) or (max(bits), max(formats)) in _MISREAD
 
 
 def _is_signed(image: Any) -> bool:

@@ -66,6 +66,9 @@ class _Feature:
         if column.null_count:
             raise missing(record=int(rows[int(np.asarray(column.is_null()).argmax())]))
         if self.kind == "image":
+            if isinstance(column.type, pa.FixedShapeTensorType) and self.is_video:
+                self.shape = (*column.type.shape[:2], 3)
+                return column
             if isinstance(column.type, pa.FixedShapeTensorType):
                 column = pa.array([RawImages.png(pixels) for pixels in column.to_numpy_ndarray()], pa.binary())
             for at, image in enumerate(column):
@@ -125,8 +128,12 @@ class _Feature:
         names = ["height", "width", "channels"] if self.kind == "image" else None
         return {"dtype": "video" if self.is_video else self.kind, "shape": list(self.shape), "names": names}
 
-    def pixels(self, data: bytes, row: int) -> Array:
-        """The pixels of an image [height, width, channels], of the record `row`."""
+    def pixels(self, array: pa.Array, at: int, row: int) -> Array:
+        """The pixels of an image [height, width, channels] of what `array` returned, of the record `row`."""
+        if isinstance(array.type, pa.FixedShapeTensorType):  # of grey or RGB
+            (image,) = array.slice(at, 1).to_numpy_ndarray()
+            return np.ascontiguousarray(np.broadcast_to(image, self.shape))
+        data = array.field("bytes")[at].as_py()
         form = ImageForm(mode="RGB" if self.is_video else "unchanged")
         try:
             return PixelReader.from_form(self.column, form).read((row, data))[1]
@@ -153,9 +160,8 @@ class _Statistics:
         if feature.kind == "string":
             return {}
         if feature.kind == "image":
-            images = array.field("bytes")
             middles = ((begins + ends) // 2).tolist()
-            statistics = [self._add(self._pixels(images[at].as_py(), int(rows[at])), 1) for at in middles]
+            statistics = [self._add(self._pixels(array, at, int(rows[at])), 1) for at in middles]
         else:
             flat = array
             while t.is_nested(flat.type):
@@ -178,9 +184,9 @@ class _Statistics:
         deviation = np.sqrt(self._squares / self._rows)
         return self._describe((self._minimum, self._maximum, self._mean, deviation, *self._quantiles), self._count)
 
-    def _pixels(self, data: bytes, row: int) -> Array:
+    def _pixels(self, array: pa.Array, at: int, row: int) -> Array:
         """The pixels of an image, by their channels from 0 to 1."""
-        return self._feature.pixels(data, row).reshape(-1, self._feature.shape[-1]) / 255
+        return self._feature.pixels(array, at, row).reshape(-1, self._feature.shape[-1]) / 255
 
     def _add(self, numbers: Array, count: int) -> dict[str, Any]:
         """The statistics of an episode, which are added to those of all."""
@@ -384,8 +390,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=self._schema()))
         episodes = self._places(begins, ends, texts)
         for video in self._videos:
-            images = arrays[self.features.index(video.feature)].field("bytes")
-            episodes |= video.write(images, begins, ends, records)
+            episodes |= video.write(arrays[self.features.index(video.feature)], begins, ends, records)
         for statistics, array in zip(self._statistics, arrays, strict=True):
             episodes |= statistics.episodes(array, begins, ends, records)
         more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
@@ -516,7 +521,7 @@ class _Video:
             writer = self._open_file()
             first = writer.frames
             for row in range(begin, end):
-                writer.write(self.feature.pixels(images[row].as_py(), int(rows[row])))
+                writer.write(self.feature.pixels(images, row, int(rows[row])))
             chunk, file = divmod(self._file, _FILES_IN_CHUNK)
             for values, value in zip(
                 places.values(), (chunk, file, first / self._fps, writer.frames / self._fps), strict=True
