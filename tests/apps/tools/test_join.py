@@ -257,3 +257,14 @@ def test_rows_before_damage_are_joined(tmp_path: Path) -> None:
         with pytest.raises(tfr.errors.TruncatedRecordError):
             rows.extend(row for batch in reader for row in batch["i"].to_pylist())
     assert rows == list(range(99))
+
+
+def test_the_index_of_a_frame_is_a_column_if_it_has_a_name(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"i": [0, 1, 2]}, tmp_path / "a")
+    shuffled = pd.DataFrame({"i": [2, 0, 1], "value": ["c", "a", "b"]}, index=[7, 5, 6])
+    joined = tfr.join(tmp_path / "a", shuffled, on="i").read_all()
+    assert joined.to_pydict() == {"i": [0, 1, 2], "value": ["a", "b", "c"]}
+    named = tfr.join(tmp_path / "a", shuffled.rename_axis("label"), on="i").read_all()
+    assert named["label"].to_pylist() == [5, 6, 7]
+    by_index = tfr.join(tmp_path / "a", shuffled.set_index("i"), on="i").read_all()
+    assert by_index.to_pydict() == {"i": [0, 1, 2], "value": ["a", "b", "c"]}

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.base import LIMITS, Selection
-from tfrecord_io.columns import Column, int64_array, runs_within
+from tfrecord_io.columns import Column, EmbeddedSchema, int64_array, runs_within
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_keywords, open_input, selectable
 from tfrecord_io.read import CallSource, options_from_call
@@ -54,7 +54,8 @@ def join(
     source : str, PathLike, Dataset, list of those, or binary file object
         As in `read_tfrecord`.
     table : DataFrame, pyarrow Table, dict of arrays, or another table
-        As in `write_tfrecord`: the columns of the key, each key once, and others.
+        As in `write_tfrecord`: the columns of the key, each key once, and others. The index of a DataFrame is one of
+        them if it has a name.
     on : str or sequence of str
         The columns of the key, which both have: texts, bytes, numbers, bools or times.
     columns, storage_options, progress
@@ -89,7 +90,9 @@ def join(
     try:
         _check_columns(reader.schema, right.schema, names)
         keys = _Keys([(name, right[name], reader.schema.field(name).type) for name in names])
-        added = right.drop_columns(names)
+        # Row labels that the caller did not name say nothing about a record, as in a merge of pandas.
+        labels = [name for name in EmbeddedSchema.index_levels(right.schema) if name.startswith("__index_level_")]
+        added = right.drop_columns([*names, *labels])
         fields = [field.with_nullable(True) for field in added.schema]
         schema = pa.schema([*reader.schema, *fields], reader.schema.metadata)
         return pa.RecordBatchReader.from_batches(
