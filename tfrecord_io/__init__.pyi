@@ -22,7 +22,6 @@ from tfrecord_io.apps.lazy_dataset import mix as mix
 from tfrecord_io.apps.lazy_dataset import windows as windows
 from tfrecord_io.apps.tf_compat.example import decode_example as decode_example
 from tfrecord_io.apps.tf_compat.example import encode_example as encode_example
-from tfrecord_io.apps.tools.copy import copy as copy
 from tfrecord_io.apps.tools.dedupe import dedupe as dedupe
 from tfrecord_io.apps.tools.describe import describe as describe
 from tfrecord_io.apps.tools.diff import diff as diff
@@ -54,6 +53,7 @@ from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.training.iterator import iter_arrays as iter_arrays
 from tfrecord_io.write.adopting import adopt as adopt
 from tfrecord_io.write.compacting import compact as compact
+from tfrecord_io.write.copying import copy as copy
 from tfrecord_io.write.deleting import delete as delete
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.salvaging import salvage as salvage

@@ -27,7 +27,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "write.record_writer": "RecordWriter",
         "read.exploding": "explode",
         "apps.file_formats.convert": "convert",
-        "apps.tools.copy": "copy",
+        "write.copying": "copy",
         "write.deleting": "delete",
         "apps.follow": "follow",
         "write.compacting": "compact",

@@ -15,7 +15,6 @@ _HOMES = {
     "PayloadSink": "frame_sink",  # Keeps the payloads of records, for an array of them
     "WrittenFile": "frame_sink",  # A file that was written
     "RecordOutput": "record_output",  # Writes copied records to a file or a dataset
-    "RecordWriter": "record_writer",  # Write payloads to a TFRecord file
     "ResumableWriter": "resumable",  # One writing of a dataset, which a later process may go on with
     "Spool": "sharded_sink",  # Keeps bytes by number until they are read once
     "write": "writer",  # Write one table

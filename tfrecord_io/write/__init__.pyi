@@ -9,7 +9,6 @@ from tfrecord_io.write.frame_sink import FrameSink as FrameSink
 from tfrecord_io.write.frame_sink import PayloadSink as PayloadSink
 from tfrecord_io.write.frame_sink import WrittenFile as WrittenFile
 from tfrecord_io.write.record_output import RecordOutput as RecordOutput
-from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.resumable import ResumableWriter as ResumableWriter
 from tfrecord_io.write.sharded_sink import Spool as Spool
 from tfrecord_io.write.writer import Writer as Writer
@@ -24,7 +23,6 @@ __all__ = [
     "OpenPart",
     "PayloadSink",
     "RecordOutput",
-    "RecordWriter",
     "ResumableWriter",
     "Spool",
     "WriteReport",

@@ -80,11 +80,11 @@ def copy(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any) 
     Files are copied unchanged. A dataset appears in one step, as one version; the same command continues a copy that
     was killed. Within one store, such as S3, the store copies the files.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.copy import copy as copy_files
 
     source = read_from(list(sources), keywords, record_type="bytes")
-    report = copy_files(source, target, progress=True, **keywords)
+    report = tfrecord_io.copy(source, target, progress=True, **keywords)
     names = {"copied": list(report.copied), "removed": list(report.removed)} if report.dry_run else {}
     output.print_result(as_json, {**report.to_dict(), **names}, report.title(), lines=report.lines())
 

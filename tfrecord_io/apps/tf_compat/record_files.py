@@ -6,11 +6,15 @@ Tests: tests/write/test_record_writer.py and tests/write/test_writer_compression
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.kit import CODECS, check_integer, check_keywords
+from tfrecord_io.kit import CODECS, LateTypes, check_integer, check_keywords
 from tfrecord_io.typing import OutputPath
-from tfrecord_io.write import RecordWriter
+
+if TYPE_CHECKING:
+    import tfrecord_io as tfr
+else:
+    tfr = LateTypes("tfrecord_io")
 
 _COMPRESSIONS: Any = {"": "none", "NONE": "none"} | {
     codec.name.upper(): codec.name for codec in CODECS.own if codec.tensorflow
@@ -44,7 +48,7 @@ class TFRecordOptions:
 
 
 @check_keywords
-def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> RecordWriter:
+def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = None) -> tfr.RecordWriter:
     """Open a file for records, as ``tf.io.TFRecordWriter``.
 
     >>> with TFRecordWriter("records.tfrecord.gz", "GZIP") as writer:
@@ -62,7 +66,9 @@ def TFRecordWriter(path: OutputPath, options: TFRecordOptions | str | None = Non
     RecordWriter
         Unlike TensorFlow's, it publishes the file when it is closed, complete or not at all.
     """
+    import tfrecord_io
+
     if not isinstance(options, TFRecordOptions):
         options = TFRecordOptions(options)
     compression = _COMPRESSIONS[options.compression_type or ""]
-    return RecordWriter(path, compression=compression, compression_level=options.compression_level)
+    return tfrecord_io.RecordWriter(path, compression=compression, compression_level=options.compression_level)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Literal
 
-from tfrecord_io.kit import check_keywords
+from tfrecord_io.base import check_keywords
 from tfrecord_io.read import CallSource, RowFilter, options_from_call
 from tfrecord_io.store import CopyReport, FileCopyOptions
 from tfrecord_io.typing import FileMode, FilesLike, Path, ProgressLike, StorageLike
