@@ -214,6 +214,29 @@ def test_whole_values_are_given_as_what_they_are(client: Any, tmp_path: Path) ->
     assert served.get("value", address=1 << 50, column="b").status_code == 400
 
 
+def test_large_values_are_shown_by_their_first_bytes(client: Any, tmp_path: Path) -> None:
+    cells = [b"<b>first" * 2_000_000, b"small"]
+    tfr.write_tfrecord({"n": [1, 2], "big": cells}, tmp_path / "a.tfrecord")
+    served = client(tmp_path / "a.tfrecord")
+    first, second = served.ask("rows", first=0, count=2, columns="0,1")["rows"]
+    assert first["cells"][0] == '<span class="num">1</span>'
+    assert "16 MB" in first["cells"][1]
+    assert "&lt;b&gt;first" in first["cells"][1]
+    assert "small" in second["cells"][1]
+    page = served.ask("record", at="a:0")["html"]
+    assert 'href="value?address=0&amp;column=big"' in page
+    assert "good" in page
+    part = served.get("value", {"range": "bytes=15999992-"}, address=0, column="big")
+    assert (part.status_code, part.content, part.headers["content-range"]) == (
+        206,
+        b"<b>first",
+        "bytes 15999992-15999999/16000000",
+    )
+    assert served.get("value", address=0, column="big").content == cells[0]
+    summary = served.ask("summary", column=1, all=1)
+    assert "1 large value not looked at" in summary["html"]
+
+
 def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path: Path) -> None:
     pytest.importorskip("duckdb")
     served = client(words)

@@ -161,7 +161,7 @@ class Pages:
         if query.get("forget"):
             self.dataset.forget_search(query["forget"])
         job = self.dataset.search(query.get("where", ""))
-        job.join(0.15)
+        job.join(0.3)
         state = {"complete": job.is_complete, "progress": round(job.progress, 3), "error": job.error}
         return {"count": len(job.found), **state}
 
