@@ -39,6 +39,7 @@ FLOORS = {
             "apps/tools apps/views",
             "apps/adapters",
             "apps/lazy_dataset",
+            "apps/derived_datasets",
             "apps/follow",
             "__init__ __main__ apps/cli formats io train beam apps/__init__",
             "plugins",

@@ -14,12 +14,12 @@ from tfrecord_io.apps.api import open_writer as open_writer
 from tfrecord_io.apps.api import read_table as read_table
 from tfrecord_io.apps.api import read_tfrecord as read_tfrecord
 from tfrecord_io.apps.api import write_tfrecord as write_tfrecord
+from tfrecord_io.apps.derived_datasets import mix as mix
+from tfrecord_io.apps.derived_datasets import windows as windows
 from tfrecord_io.apps.file_formats.convert import convert as convert
 from tfrecord_io.apps.follow import follow as follow
 from tfrecord_io.apps.lazy_dataset import Dataset as Dataset
 from tfrecord_io.apps.lazy_dataset import dataset as dataset
-from tfrecord_io.apps.lazy_dataset import mix as mix
-from tfrecord_io.apps.lazy_dataset import windows as windows
 from tfrecord_io.apps.tf_compat.example import decode_example as decode_example
 from tfrecord_io.apps.tf_compat.example import encode_example as encode_example
 from tfrecord_io.apps.tools.dedupe import dedupe as dedupe

@@ -16,11 +16,11 @@ from tfrecord_io.base.public_names import attach as _attach
 if TYPE_CHECKING:
     import numpy as np
 
+    from tfrecord_io.apps.derived_datasets import MixedDataset as MixedDataset
+    from tfrecord_io.apps.derived_datasets import WindowedDataset as WindowedDataset
     from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream as ArrayStream
     from tfrecord_io.apps.follow import Follower as Follower
     from tfrecord_io.apps.lazy_dataset import DatasetPiece as DatasetPiece
-    from tfrecord_io.apps.lazy_dataset import MixedDataset as MixedDataset
-    from tfrecord_io.apps.lazy_dataset import WindowedDataset as WindowedDataset
     from tfrecord_io.columns.schema.field import Field as Field
     from tfrecord_io.columns.schema.inferred_schema import InferredSchema as InferredSchema
     from tfrecord_io.plugins.browse.browse_server import BrowseServer as BrowseServer

@@ -37,7 +37,7 @@ _HOMES = {
     "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
     "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by
-    "PluginMethod": "libraries",  # A method of datasets that the adapter of a plugin has
+    "AdapterMethod": "libraries",  # A method of datasets that an adapter has
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
     "parse_filters": "options.condition_text",  # The terms of a condition

@@ -32,7 +32,7 @@ from tfrecord_io.base.display import short as short
 from tfrecord_io.base.display import warn as warn
 from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
-from tfrecord_io.base.libraries import PluginMethod as PluginMethod
+from tfrecord_io.base.libraries import AdapterMethod as AdapterMethod
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
 from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
@@ -73,6 +73,7 @@ from tfrecord_io.base.registry import needs as needs
 __all__ = [
     "ADDING",
     "Adapter",
+    "AdapterMethod",
     "BackgroundThread",
     "Closing",
     "Condition",
@@ -94,7 +95,6 @@ __all__ = [
     "OnDamage",
     "Operator",
     "Options",
-    "PluginMethod",
     "Point",
     "ProgressMeter",
     "ReadOptions",

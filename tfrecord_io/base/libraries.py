@@ -69,8 +69,8 @@ CORE = (
 ADAPTERS: Registry[Adapter] = Registry("adapter", Adapter, CORE, POINTS)
 
 
-class PluginMethod:
-    """A method of datasets that the adapter of a plugin has: its module is imported when it is first used."""
+class AdapterMethod:
+    """A method of datasets that an adapter has: its module is imported when it is first used."""
 
     def __init__(self, adapter: str) -> None:
         self._adapter = adapter

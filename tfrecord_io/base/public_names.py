@@ -21,7 +21,8 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.api": "read_tfrecord read_table open_reader infer_schema write_tfrecord open_writer",
         "rows.arrays.read_arrays": "read_arrays",
         "rows.training.iterator": "iter_arrays",
-        "apps.lazy_dataset": "dataset Dataset mix windows",
+        "apps.lazy_dataset": "dataset Dataset",
+        "apps.derived_datasets": "mix windows",
         "read.random_access": "open_random",
         "read.record_reader": "RecordReader",
         "write.record_writer": "RecordWriter",
@@ -76,7 +77,8 @@ _HOMES: dict[str, dict[str, str]] = {
         "Int64List SequenceExample"
     },
     "typing": {
-        "apps.lazy_dataset": "DatasetPiece MixedDataset WindowedDataset",
+        "apps.lazy_dataset": "DatasetPiece",
+        "apps.derived_datasets": "MixedDataset WindowedDataset",
         "apps.file_formats.array_files.array_stream": "ArrayStream",
         "apps.follow": "Follower",
         "read.chunks.skipped_region": "SkippedRegion",

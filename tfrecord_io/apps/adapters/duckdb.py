@@ -104,7 +104,6 @@ def register_duckdb(
     connection.register(name, _arrow_dataset(scan, live=scan.live()))
 
 
-@check_keywords
 def to_duckdb(dataset: OpenedDataset, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
     """A relation of DuckDB of this version of the files, whose queries decode only the columns and rows that they need.
 

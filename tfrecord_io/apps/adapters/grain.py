@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from tfrecord_io.apps.adapters.mask_tensors import split_masks
-from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, Rows, check_keywords
+from tfrecord_io.kit import ArraysByNumber, BatchesByNumber, Rows
 from tfrecord_io.typing import CacheFolder, Lengths, Missing, OpenedDataset
 
 
@@ -48,7 +48,6 @@ class GrainSource:
         return f"<GrainSource of {self._rows.describe()}>"  # Grain compares it when it restores a checkpoint
 
 
-@check_keywords
 def to_grain(
     dataset: OpenedDataset | Rows,
     *,

@@ -21,7 +21,6 @@ from tfrecord_io.kit import (
     Rows,
     Scan,
     TableRepresentation,
-    check_keywords,
     cut_lists,
     empty_batch,
     feature_descriptions,
@@ -68,7 +67,6 @@ def to_hf(
     max_length: Lengths | Mapping[str, Lengths] | None = None,
     pad_to: Lengths | Mapping[str, Lengths] | None = None,
 ) -> datasets.IterableDataset | datasets.Dataset: ...
-@check_keywords
 def to_hf(
     dataset: OpenedDataset | Rows,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.kit import BatchesByNumber, LateTypes, ModelInputs, Rows, check_keywords, needs
+from tfrecord_io.kit import BatchesByNumber, LateTypes, ModelInputs, Rows, needs
 from tfrecord_io.typing import CacheFolder, Lengths, Missing, OpenedDataset
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ else:
     keras = LateTypes("keras")
 
 
-@check_keywords
 def to_keras(
     dataset: OpenedDataset | Rows,
     *,

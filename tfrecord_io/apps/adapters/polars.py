@@ -71,7 +71,6 @@ def scan_polars(source: FilesLike, *, storage_options: StorageLike | None = None
     return _lazy_frame(scan, scan.live())
 
 
-@check_keywords
 def to_polars(dataset: OpenedDataset) -> pl.LazyFrame:
     """A polars LazyFrame of this version of the files; see `tfrecord_io.scan_polars`, which looks them up again."""
     scan = Scan.of(dataset)

@@ -22,7 +22,6 @@ from tfrecord_io.kit import (
     LateTypes,
     RepresentationOptions,
     Rows,
-    check_keywords,
     needs,
 )
 from tfrecord_io.typing import ArrayIterator, ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
@@ -37,7 +36,6 @@ _SEED_BITS = 48
 _NO_VALUE = "a record has no value, and a tensor cannot mark missing values"
 
 
-@check_keywords
 def to_tf(
     dataset: OpenedDataset | Rows,
     *,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.kit import LateTypes, ModelInputs, RepresentationOptions, Rows, check_integer, check_keywords, needs
+from tfrecord_io.kit import LateTypes, ModelInputs, RepresentationOptions, Rows, check_integer, needs
 from tfrecord_io.typing import ArrayLayout, CacheFolder, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ else:
     torch = LateTypes("torch")
 
 
-@check_keywords
 def to_torch(
     dataset: OpenedDataset | Rows,
     *,
@@ -123,7 +122,6 @@ def to_torch(
     return TFRecordStream(iteration, batch_size is None, workers, form=form, state=state)
 
 
-@check_keywords
 def to_torch_map(
     dataset: OpenedDataset | Rows,
     *,

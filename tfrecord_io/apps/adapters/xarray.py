@@ -23,7 +23,6 @@ from tfrecord_io.kit import (
     RowLookup,
     Scan,
     TableRepresentation,
-    check_keywords,
     empty_batch,
     needs,
 )
@@ -41,7 +40,6 @@ _KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
 _FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
 
 
-@check_keywords
 def to_xarray(dataset: OpenedDataset | Scan) -> xr.Dataset:
     """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
 
