@@ -70,7 +70,7 @@ class LazyScan(Scan):
         """Leave out the first rows."""
         return skip_rows(self, rows)
 
-    def refresh(self) -> Self:
+    def refresh_files(self) -> Self:
         """Look up the files that are there now; see `refresh_scan`."""
         return refresh_scan(self)
 
