@@ -136,6 +136,19 @@ def test_features_of_frames_side_by_side() -> None:
     }
 
 
+@pytest.mark.parametrize("keep_empty", [False, True])
+def test_a_file_with_one_box_in_each_image(tmp_path: Path, keep_empty: bool) -> None:
+    """Its columns are single values, as nothing says that other images have several boxes."""
+    data = {"file": ["a", "b", "c"], "box/x": [0.5, None, 0.25], "box/label": ["cat", None, "dog"]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord", embed_schema=False, float64="round")
+    rows = tfr.explode(tmp_path / "a.tfrecord", lists="box/*", keep_empty=keep_empty).read_all()
+    expected = [("a", "cat", 0.5), ("b", None, None), ("c", "dog", 0.25)]
+    kept = [row for row in expected if keep_empty or row[1] is not None]
+    assert [(row["file"], row["box/label"], row["box/x"]) for row in rows.to_pylist()] == kept
+    lists = tfr.formats.implode(rows, lists="box/*").read_all()
+    assert lists["box/label"].to_pylist() == [[] if row[1] is None else [row[1]] for row in kept]
+
+
 def test_lists_of_other_lengths_are_named() -> None:
     data = {"id": [1, 2], "xmin": [[1], [1, 2]], "xmax": [[1], [3]], "tags": [[], [1]]}
     with pytest.raises(tfr.errors.SchemaError, match=r"'xmax': row 1 has 1 value in this column, but 2 in 'xmin'"):

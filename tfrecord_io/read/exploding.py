@@ -68,6 +68,7 @@ def explode(
         axis counts the steps. A slash at the end is ignored.
     lists : str or sequence of str, optional
         These columns instead: names, globs and ``!name``, such as ``["image/object/bbox/*", "image/object/class/*"]``.
+        Where all of them have single values, as in a file with one box in each image, these count as lists of one.
     keep_empty : bool, default False
         A row whose lists are empty or null becomes one row, in which ``step`` and the values of the lists are null.
 
@@ -93,8 +94,11 @@ def explode(
     for name in (Steps.RECORD, Steps.STEP):
         if name in source.schema.names:
             raise SchemaError("explode adds a column of this name", feature=name, hint="rename it")
-    empty = _explode_batch(empty_batch(source.schema), names, keep_empty)
-    batches = _batches(source.batches, names, keep_empty, noun="step" if lists is None else "value")
+    first, rows = empty_batch(source.schema), source.batches
+    if lists is not None and all(_is_single(first.schema.field(name).type) for name in names):
+        first, rows = _single_values_as_lists(first, names), (_single_values_as_lists(batch, names) for batch in rows)
+    empty = _explode_batch(first, names, keep_empty)
+    batches = _batches(rows, names, keep_empty, noun="step" if lists is None else "value")
     return pa.RecordBatchReader.from_batches(empty.schema, batches)
 
 
@@ -116,6 +120,21 @@ def list_columns(schema: pa.Schema, lists: Sequence[str] | str) -> list[str]:
     if not names:
         raise SchemaError("lists= names no column", got=lists, hint=f"the columns are {', '.join(schema.names)}")
     return names
+
+
+def _is_single(type_: pa.DataType) -> bool:
+    return not t.is_nested(type_) and not isinstance(type_, pa.BaseExtensionType)
+
+
+def _single_values_as_lists(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """The batch with lists of one value in place of single values, which a file has where each image has one box."""
+    for name in names:
+        at, column = batch.schema.get_field_index(name), batch[name]
+        field = batch.schema.field(at)
+        offsets = np.append(0, np.cumsum(column.is_valid().to_numpy(zero_copy_only=False)))
+        lists = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), column.drop_null())
+        batch = batch.set_column(at, pa.field(name, lists.type, metadata=field.metadata), lists)
+    return batch
 
 
 @dataclass(frozen=True, slots=True)
