@@ -6,6 +6,7 @@ Tests: tests/apps/test_follow.py.
 from __future__ import annotations
 
 import errno
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -123,18 +124,18 @@ def _current(scan: Scan, since: Version) -> Manifest | None:
 
 def _select_added(scan: AnyScan, manifest: Manifest, since: Version, version: Version) -> AnyScan | None:
     """The rows of a scan of a `version` whose commits come after another one; the manifest is at least as new."""
-    name = _path_and_id(scan)[0]
-    directory = name[: len(name) - len(name.rpartition("/")[2])]
-    sources = {source.location[1].removeprefix(directory): source for source in scan.sources}
+    path = _path_and_id(scan)[1]
+    directory = path[: len(path) - len(os.path.basename(path))]
+    numbers = {path.removeprefix(directory): number for number, path in enumerate(scan.sources.paths)}
     ends = [*accumulate(manifest.counts)]
     chosen: list[tuple[Source, Array | None]] = []
     history = manifest.history  # None: there was one commit
     added = [] if history is None else history.added_runs(manifest.records, since.commit, version.commit)
     for _, begin, end in added:
         for at, rows in _rows_in_files(ends, begin, end):
-            source, records = sources.get(manifest.files[at].path), manifest.files[at].records
-            if source is not None:  # else the scan is of other folders
-                chosen.append((source, None if len(rows) == records else rows))
+            number, records = numbers.get(manifest.files[at].path), manifest.files[at].records
+            if number is not None:  # else the scan is of other folders
+                chosen.append((scan.sources[number], None if len(rows) == records else rows))
     if not chosen:
         return None
     return scan.with_sources(choose_records(scan, chosen))

@@ -42,7 +42,6 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
     from tfrecord_io.columns.arrow.decode.lists import Restore
-    from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -278,7 +277,14 @@ def _tensors(field: Field, checks: Companions | None) -> Maker:
     tensors, own = TensorColumn(field.feature, field.tensor, field.encoding), checks or Companions.NONE
     (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
     if field.part == FEATURE_LIST:
-        return partial(_steps, field, leaf, tensors, own)
+        from tfrecord_io.columns.arrow.decode.lists import feature_list_array
+
+        def steps(columns: Columns, rows: int) -> pa.Array:
+            return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(
+                columns, rows
+            )
+
+        return steps
     return _Leaf(leaf, tensors.array, own).array
 
 
@@ -295,13 +301,13 @@ def _stated_shapes(field: Field) -> Companions | None:
 
 def _empty_as_null(field: Field, restore: Maker) -> Maker:
     """How a column is restored if features without values count as absent."""
+    from tfrecord_io.columns.arrow.decode.lists import empties_to_nulls
+
     features = [leaf.feature for leaf in field_leaves(field)]
     needed = [name for feature in features for name in (feature, *ShapeSource.stated_by(feature, field.metadata))]
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:
-        from tfrecord_io.columns.arrow.decode.lists import empties_to_nulls
-
         present = {name: columns[name] for name in needed if name in columns}
         for name in features:
             if name in present:
@@ -334,19 +340,14 @@ def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | No
     return restore
 
 
-def _steps(field: Field, leaf: Leaf, tensors: TensorColumn, own: Companions, columns: Columns, rows: int) -> pa.Array:
-    from tfrecord_io.columns.arrow.decode.lists import feature_list_array
-
-    return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(columns, rows)
-
-
 def _features_maker(field: Field, tree: Node, dictionaries: Dictionaries) -> Maker:
     """The maker of a column that is stored as several features, or as JSON."""
     parts = [_part(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+    make = tree_maker(tree)
     is_needed = field.required and field.default is None and is_composed(field.encoding)
 
     def restore(columns: Columns, rows: int) -> pa.Array:
-        array = read_column(tree, [part(columns, rows) for part in parts], rows)
+        array = make([part(columns, rows) for part in parts], rows)
         if is_needed and array.null_count:
             reason = "the schema requires this column and the record has no value for it"
             row = int(np.argmin(array.is_valid()))
@@ -356,26 +357,31 @@ def _features_maker(field: Field, tree: Node, dictionaries: Dictionaries) -> Mak
     return restore
 
 
-def read_column(tree: Node, arrays: list[pa.Array], rows: int) -> pa.Array:
-    """The column of a tree, of the arrays of its features; RowFault where those of a row contradict each other."""
+def tree_maker(tree: Node) -> Callable[[list[pa.Array], int], pa.Array]:
+    """What makes the column of a tree, of the arrays of its features; RowFault where those of a row contradict."""
+    from tfrecord_io.columns.arrow.nested_to_features import misplaced_null
     from tfrecord_io.columns.schema.composite import Built
 
-    try:
-        if isinstance(tree, Built):
-            from tfrecord_io.columns.arrow.decode.composite_decoder import built_array
-
-            return built_array(tree.composite, arrays)
+    if isinstance(tree, Built):
+        from tfrecord_io.columns.arrow.decode.composite_decoder import built_array
+    elif isinstance(tree, AsJson):
         from tfrecord_io.columns.arrow.json_cells import array_of_json
+    else:
         from tfrecord_io.columns.arrow.nested_from_features import nested_array
-        from tfrecord_io.columns.arrow.nested_to_features import misplaced_null
 
-        array = array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
-        if (row := misplaced_null(array)) is not None:
-            raise RowFault(row, f"a value in it is null where its type, {array.type}, has no nulls")
-        return array
-    except RowFault as fault:
-        fault.feature = fault.feature or tree.feature
-        raise
+    def make(arrays: list[pa.Array], rows: int) -> pa.Array:
+        try:
+            if isinstance(tree, Built):
+                return built_array(tree.composite, arrays)
+            array = array_of_json(arrays[0], tree) if isinstance(tree, AsJson) else nested_array(tree, arrays, rows)
+            if (row := misplaced_null(array)) is not None:
+                raise RowFault(row, f"a value in it is null where its type, {array.type}, has no nulls")
+            return array
+        except RowFault as fault:
+            fault.feature = fault.feature or tree.feature
+            raise
+
+    return make
 
 
 def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
