@@ -30,7 +30,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 69, "bytes": 40, "store": 40, "columns": 79, "read": 29, "write": 14, "rows": 25}
+ROOMS = {"base": 69, "bytes": 40, "store": 40, "columns": 76, "read": 29, "write": 14, "rows": 25}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -132,17 +132,17 @@ def test_stubs_of_doors_are_as_written(room: str) -> None:
 # The most names of rooms that folders outside take: what is left until they import the kit alone.
 OUTSIDE = {
     "apps/cli": 24,
-    "apps/file_formats": 76,
+    "apps/file_formats": 74,
     "apps/follow": 1,
     "apps/tf_compat": 25,
-    "apps/tools": 71,
+    "apps/tools": 70,
     "apps/views": 8,
     "plugins/report": 15,
     "plugins/tensorflow": 56,
     "plugins/vision": 46,
     "testing": 5,
 }
-MOST_OUTSIDE = 159
+MOST_OUTSIDE = 156
 PUBLIC_CALLS = ("apps/api", "apps/derived_datasets", "apps/lazy_dataset")  # the public package itself
 
 

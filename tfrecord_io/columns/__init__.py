@@ -47,8 +47,6 @@ _HOMES = {
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
     "listed_values": "arrow.output.to_numpy",  # The values of the lists of a decoded column, the length of each
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
-    "leaf_arrays": "arrow.output.to_numpy",  # The arrays of `leaf_fields`
-    "leaf_fields": "arrow.output.to_numpy",  # The columns that arrays are made of
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "PythonRows": "arrow.output.to_python",  # The rows of a table as Python values, or as JSON
@@ -70,7 +68,6 @@ _HOMES = {
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "Composite": "schema.composite",  # How a column is built
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
-    "EmbeddedSchemaUnreadable": "schema.embedded",  # The field's content is not a schema that this version reads
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
     "Field": "schema.field",  # A column and the feature that it is read from
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``

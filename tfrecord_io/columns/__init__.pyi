@@ -41,8 +41,6 @@ from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as 
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
-from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays as leaf_arrays
-from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields as leaf_fields
 from tfrecord_io.columns.arrow.output.to_numpy import listed_values as listed_values
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
@@ -64,7 +62,6 @@ from tfrecord_io.columns.schema.column_selection import as_stored as as_stored
 from tfrecord_io.columns.schema.column_selection import has_open_shapes as has_open_shapes
 from tfrecord_io.columns.schema.composite import Composite as Composite
 from tfrecord_io.columns.schema.embedded import EmbeddedSchema as EmbeddedSchema
-from tfrecord_io.columns.schema.embedded import EmbeddedSchemaUnreadable as EmbeddedSchemaUnreadable
 from tfrecord_io.columns.schema.field import CONVERSION_ERRORS as CONVERSION_ERRORS
 from tfrecord_io.columns.schema.field import Field as Field
 from tfrecord_io.columns.schema.formats.tfds_info import TfdsInfo as TfdsInfo
@@ -94,7 +91,6 @@ __all__ = [
     "DecodedCells",
     "Dense",
     "EmbeddedSchema",
-    "EmbeddedSchemaUnreadable",
     "EncodedPiece",
     "Field",
     "ImageForm",
@@ -138,8 +134,6 @@ __all__ = [
     "int64_array",
     "json_value",
     "label_columns",
-    "leaf_arrays",
-    "leaf_fields",
     "list_array",
     "listed_values",
     "offsets_of",

@@ -67,6 +67,20 @@ class Column:
                 )
 
     @staticmethod
+    def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
+        """The columns that arrays are made of: those of a schema, with ``outer/inner`` instead of structs."""
+        from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields
+
+        return leaf_fields(schema)
+
+    @staticmethod
+    def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
+        """The arrays of the `leaf_fields` of a batch."""
+        from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays
+
+        return leaf_arrays(batch)
+
+    @staticmethod
     def register_types() -> None:
         """Register the type of tensors whose shapes vary, where Arrow does not have it."""
         tensor_types.register_variable_shape_tensor()

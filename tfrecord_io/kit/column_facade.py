@@ -113,9 +113,7 @@ class Column:
     @staticmethod
     def leaves(schema: pa.Schema) -> list[pa.Field]:
         """The columns that arrays are made of: those of a schema, with ``outer/inner`` instead of structs."""
-        from tfrecord_io.columns import leaf_fields
-
-        return leaf_fields(schema)
+        return RoomColumn.leaf_fields(schema)
 
     # ---- the metadata of arrays
 

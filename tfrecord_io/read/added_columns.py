@@ -14,17 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    Column,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    Field,
-    NamePattern,
-    Overrides,
-    Projection,
-    Schema,
-    int64_array,
-)
+from tfrecord_io.columns import Column, EmbeddedSchema, Field, NamePattern, Overrides, Projection, Schema, int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import Source, Sources
 
@@ -200,7 +190,7 @@ def _stated_content(source: Source) -> bytes | None:
 
 
 def _unpack_schema(content: bytes | None) -> pa.Schema | None:
-    with suppress(EmbeddedSchemaUnreadable):
+    with suppress(EmbeddedSchema.Unreadable):
         return None if content is None else EmbeddedSchema.parse(content).schema
     return None
 

@@ -15,16 +15,7 @@ import pyarrow as pa
 from tfrecord_io.base import LIMITS, MIB, CopyOptions, ProgressMeter, ScanOptions, WriteOptions, printable, warn
 from tfrecord_io.bytes import Array, FrameHeader, Plan, RecordCounts, RecordType, Text, get_engine
 from tfrecord_io.bytes import Frames as Extents
-from tfrecord_io.columns import (
-    Column,
-    Conforming,
-    EmbeddedSchema,
-    EmbeddedSchemaUnreadable,
-    NamePattern,
-    Overrides,
-    Projection,
-    Schema,
-)
+from tfrecord_io.columns import Column, Conforming, EmbeddedSchema, NamePattern, Overrides, Projection, Schema
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read import AddedColumns, BlockWalker, CallSource, Files
 from tfrecord_io.store import ColumnFolder, Source, SourcePrefetcher, Sources
@@ -443,5 +434,5 @@ def _first_schema(source: Source, reading: ScanOptions) -> tuple[bool, bytes | N
 def _is_readable(content: bytes | None) -> bool:
     try:
         return content is not None and EmbeddedSchema.parse(content) is not None
-    except EmbeddedSchemaUnreadable:
+    except EmbeddedSchema.Unreadable:
         return False

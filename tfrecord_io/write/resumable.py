@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MessageType, WriteOptions, and_more, cached_property, for_cli, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
-from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, Rounding
+from tfrecord_io.columns import EmbeddedSchema, Rounding
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.store import (
     BlockReader,
@@ -426,7 +426,7 @@ def _why_other(manifest: Manifest, wanted: Sequence[dict[str, str | int]]) -> tu
 def _is_readable(schema: bytes | None) -> bool:
     try:
         return schema is None or bool(EmbeddedSchema.parse(schema))
-    except EmbeddedSchemaUnreadable:
+    except EmbeddedSchema.Unreadable:
         return False
 
 

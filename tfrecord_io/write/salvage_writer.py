@@ -24,7 +24,7 @@ from tfrecord_io.base import (
     printable,
 )
 from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
-from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
@@ -512,7 +512,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     """True if an embedded schema names all features of the intact records of a file, with types that fit."""
     try:
         embedded = EmbeddedSchema.parse(content, source.path)
-    except EmbeddedSchemaUnreadable:
+    except EmbeddedSchema.Unreadable:
         return False
     reading = ScanOptions(compression=options.compression, limits=options.limits, on_error=_is_damage)
     with warnings.catch_warnings():

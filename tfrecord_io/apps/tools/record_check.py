@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.bytes import Engine, Fault, Kind, Layout, Plan, PlanColumn, RecordCounts, RecordType, Text, get_engine
-from tfrecord_io.columns import EmbeddedSchema, EmbeddedSchemaUnreadable, plan_columns
+from tfrecord_io.columns import EmbeddedSchema, plan_columns
 from tfrecord_io.errors import SchemaError
 
 _MAX_EXPANSION = 64 << 20
@@ -120,7 +120,7 @@ class RecordChecker:
         schema, error = self._contents.schema, None
         try:
             embedded = EmbeddedSchema.parse(content)
-        except EmbeddedSchemaUnreadable as unreadable:
+        except EmbeddedSchema.Unreadable as unreadable:
             error = unreadable.reason
         else:
             if schema is None:

@@ -16,7 +16,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -80,6 +80,10 @@ class EmbeddedSchemaUnreadable(Exception):
 @dataclass(slots=True, repr=False)
 class EmbeddedSchema:
     """An embedded schema, of one file or united from several files, and the path of the first file."""
+
+    Unreadable: ClassVar[type[EmbeddedSchemaUnreadable]] = (
+        EmbeddedSchemaUnreadable  # raised for the content of a field that is none
+    )
 
     schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
     # Categories by feature. Other dictionary columns build their categories from the values.

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeGuard
 import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, ScanOptions, printable, warn
-from tfrecord_io.columns import Column, EmbeddedSchema, EmbeddedSchemaUnreadable, Schema, as_stored
+from tfrecord_io.columns import Column, EmbeddedSchema, Schema, as_stored
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.store import Source, SourcePrefetcher, Sources
@@ -138,7 +138,7 @@ class EmbeddedSchemaCheck:
                 return None
             try:
                 stored = Schema.parse(EmbeddedSchema.parse(content).schema)
-            except (EmbeddedSchemaUnreadable, SchemaError):  # what is declared is read without it
+            except (EmbeddedSchema.Unreadable, SchemaError):  # what is declared is read without it
                 stored = Schema()
             try:
                 stored_schema = as_stored(self.declared, stored, self.selects)
@@ -159,7 +159,7 @@ class EmbeddedSchemaCheck:
     def _unpack(self, path: str, record: int, content: bytes) -> EmbeddedSchema | None:
         try:
             return EmbeddedSchema.parse(content)
-        except EmbeddedSchemaUnreadable as error:
+        except EmbeddedSchema.Unreadable as error:
             if content not in self._unreadable:
                 self._unreadable.add(content)
                 where = f"{printable(path)}: record {record}"
@@ -207,7 +207,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
         return None
     try:
         return EmbeddedSchema.parse(contents.pop() or b"", shards[0].manifest.path)
-    except EmbeddedSchemaUnreadable as error:
+    except EmbeddedSchema.Unreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
 
@@ -223,7 +223,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     for content, path in contents:
         if content not in seen:
             seen.add(content)
-            with suppress(EmbeddedSchemaUnreadable):
+            with suppress(EmbeddedSchema.Unreadable):
                 schemas.append(EmbeddedSchema.parse(content, path))
     if len(schemas) < 2:
         return schemas[0] if schemas else None

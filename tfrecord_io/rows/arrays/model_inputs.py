@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Selection
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import leaf_fields
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder
 from tfrecord_io.rows.arrays.representation import SHAPE
@@ -35,7 +35,7 @@ class ModelInputs:
         """
         if not isinstance(channels_first, bool):
             raise TypeError(f"channels_first={channels_first!r}: expected True or False")
-        fields = leaf_fields(schema)
+        fields = Column.leaf_fields(schema)
         columns = frozenset(field.name for field in fields)
         names = () if targets is None else tuple(Selection.check_names("targets", targets))
         for name in names:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, Task, WorkerPool, counted, cpu_count
 from tfrecord_io.bytes import Array, Dtype, NumberColumn
-from tfrecord_io.columns import Column, Dense, Ragged, RowFault, leaf_arrays, leaf_fields
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
@@ -377,7 +377,7 @@ class TableRepresentation:
         complete: bool,
         lengths: dict[str, int] | None = None,
     ) -> None:
-        self.fields = leaf_fields(schema)  # one for each column, with the fields of structs as columns
+        self.fields = Column.leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
         self._has_structs = schema.names != [field.name for field in self.fields]
         self._threads = min(options.thread_count, cpu_count())
@@ -434,7 +434,7 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
-        parts, rows = list(map(leaf_arrays, batches)), sum(map(len, batches))
+        parts, rows = list(map(Column.leaf_arrays, batches)), sum(map(len, batches))
         numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
         batches.clear()
         arrays, fault = [], None

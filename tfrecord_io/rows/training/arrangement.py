@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, get_engine
-from tfrecord_io.columns import ArrayBuffers, leaf_arrays, leaf_fields
+from tfrecord_io.columns import ArrayBuffers, Column
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import BatchForm
 
@@ -155,8 +155,8 @@ def _pack_rows(lengths: Array, options: IterOptions, is_last: bool) -> Batches:
 def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
     """Lengths of the truncated lists of the columns that decide about batches: int64 [rows, columns]."""
     names = options.arranging
-    fields = {field.name: at for at, field in enumerate(leaf_fields(rows.schema))}
-    arrays = leaf_arrays(rows)
+    fields = {field.name: at for at, field in enumerate(Column.leaf_fields(rows.schema))}
+    arrays = Column.leaf_arrays(rows)
     lengths = np.zeros((len(rows), len(names)), np.int64)
     for at, name in enumerate(names):
         of_column, max_length = ArrayBuffers(arrays[fields[name]]).lengths, options.layout_of(name).max_length

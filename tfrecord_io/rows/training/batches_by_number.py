@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import leaf_fields
+from tfrecord_io.columns import Column
 from tfrecord_io.read import Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions, RepresentationOptions
 from tfrecord_io.rows.arrays.row_cache import cached_rows
@@ -45,7 +45,7 @@ class BatchesByNumber:
         self._rows = _cache_rows(rows, source, options, cache)
         self._lengths: Array | None = None
         if options.arranges:
-            parts = {name: leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
+            parts = {name: Column.leaf_fields(pa.schema([lookup.schema.field(name)])) for name in lookup.schema.names}
             decides = {name: any(leaf.name in options.arranging for leaf in leaves) for name, leaves in parts.items()}
             deciding = [name for name in parts if decides[name]]
             self._lengths = lookup.measure_rows(deciding, partial(list_lengths_of, options=options))

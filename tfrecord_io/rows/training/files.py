@@ -22,17 +22,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import MIB, printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    Column,
-    Ragged,
-    RowFault,
-    int64_array,
-    leaf_arrays,
-    leaf_fields,
-    offsets_of,
-    selectable,
-    value_bytes,
-)
+from tfrecord_io.columns import Column, Ragged, RowFault, int64_array, offsets_of, selectable, value_bytes
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import Files as SourceFiles
 from tfrecord_io.read import NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
@@ -124,12 +114,12 @@ class Files(RowSource):
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         scan = self.scan.without_filter()
-        fields, max_lengths = leaf_fields(scan.schema), _undeclared_lists(scan, options)
+        fields, max_lengths = Column.leaf_fields(scan.schema), _undeclared_lists(scan, options)
         if not max_lengths:
             return {}
         parts: dict[int, list[Ragged]] = {i: [] for i in max_lengths}
         for batch in _sample(scan, options):
-            arrays = leaf_arrays(batch)
+            arrays = Column.leaf_arrays(batch)
             for i, max_length in max_lengths.items():
                 rows = Column(fields[i]).rows(arrays[i])
                 assert isinstance(rows, Ragged)
@@ -154,8 +144,8 @@ def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]
     is_inferred = scan.resolved.is_inferred
     is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
     declared_fields = [field for field in scan.schema if is_declared(field.name)]
-    declared = {field.name for field in leaf_fields(pa.schema(declared_fields))}
-    for i, field in enumerate(leaf_fields(scan.schema)):
+    declared = {field.name for field in Column.leaf_fields(pa.schema(declared_fields))}
+    for i, field in enumerate(Column.leaf_fields(scan.schema)):
         is_list = Column(field.type).is_list and not t.is_fixed_size_list(field.type)
         if not is_list or field.name in declared or Column(field.type.value_type).is_list:
             continue

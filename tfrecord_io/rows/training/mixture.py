@@ -21,16 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import (
-    Column,
-    ImageForm,
-    RawImageForm,
-    RowFault,
-    int64_array,
-    leaf_fields,
-    offsets_of,
-    selectable,
-)
+from tfrecord_io.columns import Column, ImageForm, RawImageForm, RowFault, int64_array, offsets_of, selectable
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
 from tfrecord_io.rows.arrays.array_options import IterOptions
@@ -254,7 +245,7 @@ def _difference(a: pa.Field | None, b: pa.Field | None) -> tuple[str | None, str
     if a is None or b is None or a.type != b.type:
         had, has = ("no such column" if field is None else _describe_column(field) for field in (a, b))
         return None, had, has
-    for x, y in zip(leaf_fields(pa.schema([a])), leaf_fields(pa.schema([b])), strict=True):
+    for x, y in zip(Column.leaf_fields(pa.schema([a])), Column.leaf_fields(pa.schema([b])), strict=True):
         if (had := _describe_column(x)) != (has := _describe_column(y)):
             return x.name, had, has
     return None

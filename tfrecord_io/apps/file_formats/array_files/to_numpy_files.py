@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions
 from tfrecord_io.bytes import NpyHeader
-from tfrecord_io.columns import Column, Ragged, dimension_names, leaf_arrays, leaf_fields
+from tfrecord_io.columns import Column, Ragged, dimension_names
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.kit import Array, Dtype, check_keywords, empty_batch, open_output, printable, warn
 from tfrecord_io.read import CallSource, Scan, ScanRows, options_from_call
@@ -97,12 +97,12 @@ def to_npy(
 ) -> WriteReport:
     """`write_npy` with all keywords of reading."""
     scan, storage = _scan(source, keywords)
-    names = [field.name for field in leaf_fields(scan.schema)]
+    names = [field.name for field in Column.leaf_fields(scan.schema)]
     if not names:
         advice = "the files have no column: they hold no records and no schema"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, hint=advice)
     columns = tuple(names) if column is None else (column,)
-    _warn_of_times(field for field in leaf_fields(scan.schema) if field.name in columns)
+    _warn_of_times(field for field in Column.leaf_fields(scan.schema) if field.name in columns)
     sink = FrameSink(target, storage, mode=mode)
     try:
         with _meter(scan) as meter:
@@ -179,7 +179,7 @@ def to_npz(
 ) -> WriteReport:
     """`write_npz` with all keywords of reading."""
     scan, storage = _scan(source, keywords)
-    fields = leaf_fields(scan.schema)
+    fields = Column.leaf_fields(scan.schema)
     names = [field.name for field in fields]
     for name in names:
         _check_member(name)
@@ -359,15 +359,17 @@ def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Itera
     """
     names = {*columns}
     outer = [
-        field.name for field in scan.schema if not names.isdisjoint(f.name for f in leaf_fields(pa.schema([field])))
+        field.name
+        for field in scan.schema
+        if not names.isdisjoint(f.name for f in Column.leaf_fields(pa.schema([field])))
     ]
     selected = scan.only(outer) if outer else scan.select(columns)  # `select` refuses unknown names
     with ScanRows(selected.with_options(progress=progress)).open() as reader:
-        fields = leaf_fields(reader.schema)
+        fields = Column.leaf_fields(reader.schema)
         row = 0
         for batch in chain(reader, [empty_batch(reader.schema)]):
             if len(batch) or not row:
-                leaves = zip(leaf_arrays(batch), fields, strict=True)
+                leaves = zip(Column.leaf_arrays(batch), fields, strict=True)
                 yield {f.name: _array(array, f, reader, row) for array, f in leaves if f.name in names}, reader
             row += len(batch)
 
@@ -439,7 +441,7 @@ class Export:
 
     def __init__(self, source: Any, keywords: Mapping[str, Any]) -> None:
         self._scan, self.storage = _scan(source, keywords)
-        fields = leaf_fields(self._scan.schema)
+        fields = Column.leaf_fields(self._scan.schema)
         self.names = tuple(field.name for field in fields)
         types = {
             field.name: {Column.TYPE_ATTRIBUTE: str(field.type)} for field in fields if Column(field.type).is_other_time
@@ -470,11 +472,11 @@ class Export:
         shapes: dict[str, tuple[int, ...]] = {}
         row = 0
         with ScanRows(self._scan).open() as reader:
-            fields = leaf_fields(reader.schema)
+            fields = Column.leaf_fields(reader.schema)
             for batch in chain(reader, [empty_batch(reader.schema)]):
                 if not len(batch) and row:
                     continue
-                for array, field in zip(leaf_arrays(batch), fields, strict=True):
+                for array, field in zip(Column.leaf_arrays(batch), fields, strict=True):
                     values = _array(array, field, reader, row, group=True)
                     if isinstance(values, np.ndarray):
                         _check_shape(
@@ -499,10 +501,10 @@ class Export:
         """
         row = 0
         with ScanRows(self._scan).open() as reader:
-            fields = leaf_fields(reader.schema)
+            fields = Column.leaf_fields(reader.schema)
             for batch in reader:
                 columns = {}
-                for array, field in zip(leaf_arrays(batch), fields, strict=True):
+                for array, field in zip(Column.leaf_arrays(batch), fields, strict=True):
                     is_single = not pa.types.is_nested(array.type) and not isinstance(array.type, pa.BaseExtensionType)
                     if not is_single:
                         _refuse_missing(array, field, reader, row)
