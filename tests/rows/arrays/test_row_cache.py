@@ -245,3 +245,13 @@ def test_caches_that_cannot_be(tmp_path: Path, keywords: Any, error: type[Except
         keywords = {**keywords, "cache": str(tmp_path / "x")}
     with pytest.raises(error, match=message):
         data.to_grain(**keywords)
+
+
+def test_arrays_of_one_row_are_aligned(tmp_path: Path) -> None:
+    """As torch takes them: rows stand in the file one after the other, whatever the sizes of their values."""
+    tfr.write_tfrecord({"flag": [True, False, True], "x": np.arange(9.0).reshape(3, 3)}, tmp_path / "a.tfrecord")
+    rows = tfr.dataset(tmp_path / "a.tfrecord").to_grain(cache=tmp_path / "kept")
+    for _ in range(2):
+        for array in rows.arrays([1]).values():
+            assert array.flags.aligned
+            assert all(stride % array.itemsize == 0 for stride in array.strides)

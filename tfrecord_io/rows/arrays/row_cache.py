@@ -85,7 +85,8 @@ class CachedRows(ArraysByNumber):
         arrays: dict[str, Any] = {}
         begin = 0
         for part in self._parts:
-            columns = np.ascontiguousarray(stored[:, begin : begin + part.size])
+            # A copy also of a single row, which is contiguous where it is, but not aligned for its values.
+            columns = np.array(stored[:, begin : begin + part.size], order="C")
             values = columns.view(part.dtype).reshape(len(stored), *part.shape)
             arrays[part.name] = np.ma.MaskedArray(arrays[part.name], values) if part.is_mask else values
             begin += part.size
