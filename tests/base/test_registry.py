@@ -203,6 +203,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "apps/file_formats/tables/columnar_files.py",  # ORC's name
             "apps/file_formats/array_files/hdf5_datasets.py",  # HDF5's name
             "store/read/web_response.py",  # names of encodings of HTTP
+            "store/paths/manifest_parts.py",  # Arrow's name
         ),
     ),
     TENSOR_ENCODINGS: (
@@ -222,6 +223,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "columns/schema/type_names.py",  # types of Arrow
             "testing/",  # names of columns
             "typing.py",  # float64="raw", .npy files
+            "store/paths/manifest.py",  # bytes of a part before it is compressed
         ),
     ),
     FORMATS: (
@@ -250,6 +252,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "store/paths/file_names.py",  # files beside TFRecord files
             "store/paths/manifest.py",  # the manifest's suffix
             "store/write/resume_journal.py",  # the journal's suffix
+            "store/write/leftovers.py",  # the manifest's suffix
         ),
     ),
 }

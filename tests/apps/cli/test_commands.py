@@ -271,6 +271,8 @@ def test_describe(run, words: Path) -> None:
     assert columns["word"]["nulls"] == 1
     assert columns["blob"]["max_length"] == 100
     assert columns["scores"]["max_length"] == 2
+    first = {c["name"]: c for c in json.loads(run("describe", "--limit", "2", "--json", words).stdout)["columns"]}
+    assert first["id"]["mean"] == 1.5
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "images", "extremes", "empty"])

@@ -262,6 +262,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
 
 @inspection(
     *_OF_RECORDS,
+    number("-n", "--limit", least=1, help="Describe the first N records; by default, all."),
     click.option("--explain", is_flag=True, help="Show which files and columns would be read, without reading them."),
 )
 def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: Any) -> None:
