@@ -18,7 +18,7 @@ from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, LargeV
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.kit import Scan, byte_size
 
-_JOBS = 16
+_JOBS = 8  # that are kept with what they found
 _UNASKED_SECONDS = 20  # after which a job that nobody asks for ends
 _SHOWN_SECONDS = 0.2  # after which a job shows more of its result
 _SAMPLE_PLACES, _SAMPLE_RUN = 50, 40  # rows of a sample

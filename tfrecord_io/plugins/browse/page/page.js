@@ -89,7 +89,7 @@ function scrolled() {
   else state.top = Math.min(1, scroller.scrollTop / reachable) * most()
   expected = scroller.scrollTop
   clearTimeout(settling)
-  settling = setTimeout(settle, 150)
+  settling = setTimeout(() => scroller.scrollTop === expected && settle(), 150) // else an event is on its way
   draw()
 }
 
