@@ -7,6 +7,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
@@ -168,3 +169,27 @@ def test_the_way_that_the_error_names_for_a_slash(tmp_path: Path) -> None:
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar", target_options={"rename": names})
     with tarfile.open(tmp_path / "a.tar") as file:
         assert file.getnames() == ["00000000.jpg", "00000000.cls"]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_raw_pixels_become_png_files(tmp_path: Path, dtype: str, depth: int) -> None:
+    image = pytest.importorskip("PIL.Image")
+    arrays = [np.full((4 + row, 5, depth), 7 * row, dtype) for row in range(3)]
+    with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
+        for row, array in enumerate(arrays):
+            sizes = dict(zip(("height", "width", "depth"), array.shape, strict=True))
+            writer.write(tfr.encode_example({"image_raw": array.tobytes(), "label": row, **sizes}))
+    pixels = tfr.image(tfr.tensor(dtype, ("height", "width", "depth")))
+    source = tfr.dataset(tmp_path / "a.tfrecord", schema={"image_raw": pixels, "label": "int64"}, sample="all")
+    with pytest.raises(tfr.errors.EncodeError, match=r"'image_raw'.*raw pixels become PNG files.*: 'png'"):
+        tfr.convert(source, tmp_path / "a.tar")
+    rename = {"image_raw": "png", "label": "cls"}
+    tfr.convert(source, tmp_path / "a.tar", target_options={"rename": rename})
+    with tarfile.open(tmp_path / "a.tar") as archive:
+        assert archive.getnames()[:2] == ["00000000.png", "00000000.cls"]
+        for row, array in enumerate(arrays):
+            file = archive.extractfile(f"{row:08d}.png")
+            assert file is not None
+            if dtype == "uint8" or depth == 1:
+                np.testing.assert_array_equal(np.asarray(image.open(file)).reshape(array.shape), array)

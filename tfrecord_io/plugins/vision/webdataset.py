@@ -27,8 +27,9 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
 from tfrecord_io.base import LIMITS, ProgressMeter, cached_property
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import printable, warn
+from tfrecord_io.kit import RowFault, printable, warn
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
+from tfrecord_io.plugins.vision.to_folder import raw_images_of
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.store import Directory, FileName, Kind, Source
 
@@ -215,11 +216,12 @@ class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
     """
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._raw = raw_images_of(schema)  # raw pixels, which become PNG files
         for field in schema:
-            if _encoder(field.type) is None:
+            if _encoder(field.type) is None and field.name not in self._raw:
                 raise pa.ArrowTypeError("no member of an archive")
             if field.name != KEY:
-                _check_suffix(field)
+                _check_suffix(field, is_raw_image=field.name in self._raw)
         self._sink = sink
         self._rows = 0  # so far
         self._last_key = ""
@@ -234,7 +236,7 @@ class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
             self._sink.write(bytes(2 * tarfile.BLOCKSIZE))  # the end of an archive
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        names = batch.schema.names
+        batch, names = self._with_png(batch), batch.schema.names
         keys = batch.column(KEY).to_pylist() if KEY in names else [None] * len(batch)
         columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
         for row, key in enumerate(keys):
@@ -247,6 +249,16 @@ class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
             for name, content in values:
                 self._write_member(key, name, content)
             self._rows, self._last_key = self._rows + 1, key
+
+    def _with_png(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The batch with PNG files in place of raw pixels; DecodeError if a row has no pixels of an image."""
+        for name, raw in self._raw.items():
+            try:
+                files = [None if file is None else file.to_pybytes() for file in raw.files(batch[name])]
+            except RowFault as fault:
+                raise fault.to_error(None, self._row + fault.row) from None
+            batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(files, pa.binary()))
+        return batch
 
     def _check_key(self, key: str) -> None:
         """EncodeError if readers would not find the members of a key, or join them with the sample before."""
@@ -286,8 +298,8 @@ def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
     return (lambda value: str(value).encode()) if t.is_integer(type_) else None
 
 
-def _check_suffix(field: pa.Field) -> None:
-    """EncodeError if the name of a column cannot be the suffix of a member."""
+def _check_suffix(field: pa.Field, *, is_raw_image: bool) -> None:
+    """EncodeError if the name of a column cannot be the suffix of a member, or is not that of its PNG files."""
     name, reason = field.name, Directory.name_fault(f"x.{field.name}")
     if "/" in name:
         reason = "it has a slash, which makes folders of a suffix"
@@ -295,9 +307,19 @@ def _check_suffix(field: pa.Field) -> None:
         reason = "it has capitals, and WebDataset reads suffixes in lower case"
     elif name.startswith("."):
         reason = "it begins with a dot"
+    elif is_raw_image and name.rpartition(".")[2] != "png":
+        reason = "raw pixels become PNG files, by whose suffix readers decode them"
     if reason is None:
         return
-    suffix = "jpg" if Column(field.type).is_bytes else "txt" if Column(field.type).is_text else "cls"
+    suffix = (
+        "png"
+        if is_raw_image
+        else "jpg"
+        if Column(field.type).is_bytes
+        else "txt"
+        if Column(field.type).is_text
+        else "cls"
+    )
     option = f"target_options={{'rename': {{{printable(name)!r}: {suffix!r}}}}}"
     raise EncodeError(
         f"the name cannot be a suffix in an archive: {reason}",
