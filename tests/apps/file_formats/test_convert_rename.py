@@ -116,3 +116,22 @@ def test_names_that_do_not_fit(records: Path, tmp_path: Path) -> None:
         tfr.errors.EncodeError, match=r"target_options=\{'rename': \{'image/encoded': 'jpg'\}\} gives it another name"
     ):
         tfr.convert(records, tmp_path / "a.tar", columns=["image/*"])
+
+
+@pytest.mark.parametrize(
+    "narrow",
+    [
+        lambda dataset: dataset.select(["image/label", "image/encoded"]),
+        lambda dataset: dataset.filter('word == "x"').select(["image/label", "image/encoded"]),
+        lambda dataset: tfr.dataset(dataset.files, schema={"image/label": "int8"}),
+        lambda dataset: tfr.dataset(dataset.files, columns=["image/label", "image/encoded"], limit=2),
+    ],
+)
+@pytest.mark.parametrize("target", ["a.jsonl", "a.parquet", "a.tar", "b.tfrecord"])
+def test_a_dataset_keeps_its_columns_and_rows(records: Path, tmp_path: Path, narrow: Any, target: str) -> None:
+    source = narrow(tfr.dataset(records))
+    before = tfr.read_table(source)
+    names = {name: NAMES[name] for name in before.column_names}
+    report = tfr.convert(source, tmp_path / target, target_options={"rename": names})
+    assert report.columns == tuple(names.get(name, name) for name in before.column_names)
+    assert report.records == len(before)

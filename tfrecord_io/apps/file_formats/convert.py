@@ -43,7 +43,7 @@ from tfrecord_io.kit import (
     listed,
     printable,
 )
-from tfrecord_io.read import CallSource, Files, Scan, ScanRows, SkippedRegions, options_from_call
+from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions, options_from_call
 from tfrecord_io.store import Entry, Location, Output, OutputFile, ResumeJournal, Source, Sources
 from tfrecord_io.typing import (
     UNSET,
@@ -526,9 +526,7 @@ class _Inputs:
     def scan(self) -> Scan:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
-        options = ReadOptions.from_keywords(reading)
-        files = CallSource(inputs).files(options)
-        return Files(files, options.of_scan, options.selection).plan_scan().close()
+        return CallSource(inputs).scan(options_from_call(ReadOptions, None, inputs, **reading))
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
