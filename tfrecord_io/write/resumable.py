@@ -13,13 +13,25 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import MessageType, WriteOptions, and_more, cached_property, for_cli, printable, warn
+from tfrecord_io.base import (
+    MessageType,
+    ProgressMeter,
+    Task,
+    WriteOptions,
+    and_more,
+    cached_property,
+    for_cli,
+    ordered,
+    printable,
+    warn,
+)
 from tfrecord_io.bytes import Checks, FrameHeader, crc32c, get_engine
 from tfrecord_io.columns import EmbeddedSchema, Rounding
 from tfrecord_io.errors import TFRecordError
@@ -41,6 +53,8 @@ from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, PartConten
 from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import WriteReport
 
+OpenRows = Callable[[Source], AbstractContextManager[Any]]
+"""Opens the rows of a source as a stream of Arrow."""
 _STORED = 8  # parts in a bucket, next to the one that is made; as many wait
 _REST_BYTES = 8 << 10  # that are read at a time after the end of the records
 _SHOWN = 60  # characters of a setting, in a message
@@ -58,6 +72,8 @@ class ResumableWriter:
         The dataset that is overwritten; its shards are copied where their sources are unchanged.
     published : WriteReport or None
         An earlier process has published the dataset of these sources and settings: nothing is left to do.
+    sources, versions : sequence of Source, sequence of dict
+        Of the tasks, in order, and as they were when the writing began: see `ResumeJournal.version_of`.
     """
 
     writer: DistributedWriter
@@ -67,16 +83,13 @@ class ResumableWriter:
     finished: dict[str, list[tuple[dict[str, Any], Source]]]
     replaced: Manifest | None = None
     published: WriteReport | None = None
+    sources: Sequence[Source] = ()
+    versions: Sequence[dict[str, str | int]] = ()
 
     @classmethod
     @contextmanager
     def begin_or_resume(
-        cls,
-        path: Any,
-        options: WriteOptions,
-        settings: Mapping[str, str],
-        schema: pa.Schema,
-        sources: Sequence[dict[str, str | int]],
+        cls, path: Any, options: WriteOptions, settings: Mapping[str, str], schema: pa.Schema, sources: Sequence[Source]
     ) -> Iterator[ResumableWriter]:
         """Begin to write a dataset, or go on; on the local disk, other processes are excluded until the block ends.
 
@@ -89,14 +102,14 @@ class ResumableWriter:
             What the content of the parts follows from, but for the sources: it must be the same for all of them.
         schema : pyarrow.Schema
             Of the rows of all parts.
-        sources : sequence of dict
-            Of the tasks, in order: see `tfrecord_io.store.write.resume_journal.version_of`.
+        sources : sequence of Source
+            Of the tasks, in order.
 
         Raises
         ------
         ValueError
-            The settings differ from those of the writing that was begun, `path` states a number of shards, or there are
-            more sources than a dataset has shards.
+            Nothing says whether a source has changed, the settings differ from those of the writing that was begun,
+            `path` states a number of shards, or there are more sources than a dataset has shards.
         TypeError
             An option that concerns the dataset as a whole.
         FileExistsError
@@ -106,19 +119,20 @@ class ResumableWriter:
         OSError
             Another process is at work.
         """
-        request = _Request.of(path, options, settings=settings, schema=schema, sources=sources)
+        versions = [ResumeJournal.version_of(source) for source in sources]
+        request = _Request.of(path, options, settings=settings, schema=schema, sources=versions)
         with ExitStack() as locks:
             continued = request.find_earlier(locks)
             existing = request.existing() if continued is None or request.overwrites else None
             if continued is not None:
                 writer = continued.resume(existing, locks)
-            elif existing is not None and _is_made_of(existing, sources, request.conversion):
+            elif existing is not None and _is_made_of(existing, versions, request.conversion):
                 writer = request.published(existing)
             elif existing is not None and not request.overwrites:
                 raise request.other_dataset(existing)
             else:
                 writer = request.begin(existing, locks)
-            yield writer
+            yield replace(writer, sources=sources, versions=versions)
 
     @cached_property
     def made_before(self) -> dict[str, Publication.File]:
@@ -126,7 +140,38 @@ class ResumableWriter:
         files = () if self.replaced is None else reversed(self.replaced.files)
         return {str(file.source["path"]): file for file in files if file.source is not None and "path" in file.source}
 
-    def finished_part(self, task: int, source: dict[str, str | int]) -> WrittenPart | None:
+    def write_parts(self, open_rows: OpenRows, meter: ProgressMeter) -> WriteReport:
+        """Write a part of each source that no earlier process has finished, and publish the dataset.
+
+        `open_rows` opens the rows of a source, and shows in `meter` what it reads of it. ReplacedError if a source is
+        changed meanwhile.
+        """
+        return self._commit(list(ordered(self._calls(open_rows, meter), self._stored_at_a_time, "store")))
+
+    def _calls(self, open_rows: OpenRows, meter: ProgressMeter) -> Iterator[Callable[[], WrittenPart]]:
+        """The calls that store the parts, in order; one may run while later parts are read."""
+        for task, (source, version) in enumerate(zip(self.sources, self.versions, strict=True)):
+            try:
+                part = self._finished_part(task, version)
+                if part is not None:
+                    meter.advance(source.size or 0)
+                    yield partial(_itself, part)
+                    continue
+                with open_rows(source) as rows:
+                    part, output = self.writer.begin_part(task, [rows])
+            except Exception as error:  # raised once the earlier parts are stored
+                yield Task.failing(error)
+                return
+            yield partial(self._store, part, output, source, version)
+
+    def _store(
+        self, part: WrittenPart, output: OutputFile, source: Source, version: dict[str, str | int]
+    ) -> WrittenPart:
+        output.commit()
+        ResumeJournal.check_version(source, version)
+        return self._add(part, version)
+
+    def _finished_part(self, task: int, source: dict[str, str | int]) -> WrittenPart | None:
         """The part of a task that an earlier process finished; None if the source is another by now."""
         candidates = self.finished.get(str(source["path"]), [])
         for document, file in candidates:
@@ -141,7 +186,7 @@ class ResumableWriter:
                 candidates.remove((document, file))  # a source that is named twice has two parts
                 return replace(part, content=replace(content, source=_made_of(source, self.conversion)))
         copied = self._take_over_copy(task, _made_of(source, self.conversion))
-        return None if copied is None else self.add(copied, source)
+        return None if copied is None else self._add(copied, source)
 
     def _take_over_copy(self, task: int, made_of: dict[str, str | int]) -> WrittenPart | None:
         """A copy of the shard that the dataset to overwrite has of a source; None if it has none, or it is damaged."""
@@ -207,21 +252,17 @@ class ResumableWriter:
             return None
         return raw.size, raw.crc, records, schema
 
-    def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
-        """Write the part of a task, whose file the caller commits; see `add`."""
-        return self.writer.begin_part(task, tables)
-
     @property
-    def stored_at_a_time(self) -> int:
+    def _stored_at_a_time(self) -> int:
         """How many parts may be stored at a time."""
         return 1 if Location.of(self.writer.target.output.base, self.writer.target.storage).is_local else _STORED
 
-    def add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
+    def _add(self, part: WrittenPart, source: dict[str, str | int]) -> WrittenPart:
         """Note a finished part and its source in the journal."""
         self.journal.add_part(part.content.staged, {"source": source, "rows": self.schema_digest, **_description(part)})
         return replace(part, content=replace(part.content, source=_made_of(source, self.conversion)))
 
-    def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
+    def _commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
         """Publish the dataset, and remove the journal and what is left of earlier attempts."""
         report = self.writer.commit(parts)
         try:
@@ -230,6 +271,10 @@ class ResumableWriter:
             reason = f"the dataset is published, but its journal could not be removed ({error.strerror or error})"
             warn(f"{printable(self.journal.path)}: {printable(reason)}; delete it", UserWarning)
         return report
+
+
+def _itself(part: WrittenPart) -> WrittenPart:
+    return part
 
 
 @dataclass(frozen=True)

@@ -20,31 +20,12 @@ from tfrecord_io.apps.file_formats.format_of_path import files_of_shards, format
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards
-from tfrecord_io.base import (
-    ADDING,
-    OnDamage,
-    ProgressMeter,
-    StorageOptions,
-    Task,
-    TransferOptions,
-    did_you_mean,
-    ordered,
-)
+from tfrecord_io.base import ADDING, OnDamage, ProgressMeter, StorageOptions, TransferOptions, did_you_mean
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import (
-    FORMATS,
-    Format,
-    ReadOptions,
-    WriteOptions,
-    WrittenPart,
-    check_keywords,
-    for_cli,
-    listed,
-    printable,
-)
+from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, check_keywords, for_cli, listed, printable
 from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions, options_from_call
-from tfrecord_io.store import Entry, Location, Output, OutputFile, ResumeJournal, Source, Sources
+from tfrecord_io.store import Entry, Location, Output, Source, Sources
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -694,42 +675,23 @@ def convert_by_file(
 
     `schema` is that of the rows to write, of `_settings` the `settings`; `changed` returns these rows of a stream.
     """
-    versions = [ResumeJournal.version_of(source) for source in files.sources]
     size = Source.total(source.size for source in files.sources)
     with (
-        ResumableWriter.begin_or_resume(target, options, settings=settings, schema=schema, sources=versions) as writer,
+        ResumableWriter.begin_or_resume(
+            target, options, settings=settings, schema=schema, sources=files.sources
+        ) as writer,
         ProgressMeter(progress, size, "bytes") as meter,
     ):
         if writer.published is not None:
             meter.advance(size or 0)
             return writer.published
 
-        def store(part: WrittenPart, output: OutputFile, source: Source, version: dict[str, str | int]) -> WrittenPart:
-            output.commit()
-            ResumeJournal.check_version(source, version)
-            return writer.add(part, version)
+        @contextmanager
+        def open_rows(source: Source) -> Iterator[Any]:
+            with files.rows([source], meter) as stream:
+                yield changed(stream)
 
-        def make_parts() -> Iterator[Callable[[], WrittenPart]]:
-            """Parts in order, as calls that store them; a call may run while later parts are read."""
-            for task, (source, version) in enumerate(zip(files.sources, versions, strict=True)):
-                try:
-                    part = writer.finished_part(task, version)
-                    if part is not None:
-                        meter.advance(source.size or 0)
-                        yield partial(_itself, part)
-                        continue
-                    with files.rows([source], meter) as stream:
-                        part, output = writer.begin_part(task, [changed(stream)])
-                except Exception as error:  # raised once the earlier parts are stored
-                    yield Task.failing(error)
-                    return
-                yield partial(store, part, output, source, version)
-
-        return writer.commit(list(ordered(make_parts(), writer.stored_at_a_time, "store")))
-
-
-def _itself(part: WrittenPart) -> WrittenPart:
-    return part
+        return writer.write_parts(open_rows, meter)
 
 
 def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Mapping[str, Any]) -> dict[str, str]:
