@@ -272,5 +272,9 @@ def test_frames_of_a_feature_list_are_resized(case: Case, tmp_path: Path) -> Non
             writer.write(SequenceExample(feature_lists=lists).SerializeToString())
     schema = tfr.Schema({"frames": tfr.sequence(case.image(resize=RESIZED, resample="nearest"))})
     found = tfr.read_arrays(tmp_path / "a", schema=schema, ragged="object")["frames"]
+    padded = tfr.read_arrays(tmp_path / "a", schema=schema, ragged="pad")
+    assert padded["frames/length"].tolist() == [3, 1]
+    for own, other in zip(found, padded["frames"], strict=True):
+        np.testing.assert_array_equal(np.stack(list(own)), other[: len(own)])
     for own, count in zip(found, (3, 1), strict=True):
         np.testing.assert_array_equal(np.stack(list(own)), [case.stored(nearest(i, RESIZED)) for i in frames[:count]])

@@ -551,6 +551,9 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         layout, value = options.layout_of(field.name), field.type.value_type
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
+        decoder = image_decoder(field)
+        if decoder is not None and decoder.size is not None:  # raw pixels of several sizes, which are resized
+            continue
         if (Column(value).is_list and not pa.types.is_fixed_size_list(value)) or Column(value).is_variable_shape_tensor:
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
             values = "lists" if Column(value).is_list else "arrays of several shapes"
