@@ -3,7 +3,7 @@
 A chunk has rows of many parts, a few of each: so many parts take as much memory, and nearly as few steps, as one.
 It is for records as they should be: `Irregular` ends the chunks where anything else comes, with all rows before it.
 
-Tests: tests/read/chunks/test_interleaved_chunks.py and tests/laws/test_order_laws.py.
+Tests: tests/rows/training/test_interleaved_parts.py and tests/laws/test_order_laws.py.
 """
 
 from __future__ import annotations

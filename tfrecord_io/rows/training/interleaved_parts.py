@@ -3,7 +3,7 @@
 `PartsReader` has the reader, and `PartRows` are the rows of one part, as any `EpochReader`. Where the files are not as
 that reader needs them, or have an error, each part goes on with a reader of its own, which gives the same rows.
 
-Tests: tests/laws/test_order_laws.py.
+Tests: tests/rows/training/test_interleaved_parts.py and tests/laws/test_order_laws.py.
 """
 
 from __future__ import annotations
