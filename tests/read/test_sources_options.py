@@ -147,11 +147,12 @@ def test_each_option_of_a_dataset_is_tried_with_each_call() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.errors.DamagedDataWarning")
-@pytest.mark.parametrize(("call", "option", "state"), [*tried()])
+@pytest.mark.parametrize("case", tried(), ids="-".join)  # of one parameter, so that no tier leaves any out
 def test_each_call_heeds_what_a_dataset_states_or_refuses_it(
-    call: str, option: str, state: str, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: tuple[str, str, str], files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A call that fails has to ask for the option, or to refuse it in `REFUSED`."""
+    call, option, state = case
     (run, _), (make, same) = CALLS[call], OPTIONS[option]
     monkeypatch.chdir(tmp_path)
     if state == "indexed" and (call == "check_indexes" or option == "on_error"):  # damaged files have no index
