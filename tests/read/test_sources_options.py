@@ -119,11 +119,19 @@ def by_indexes() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def in_two_steps() -> Iterator[None]:
+    """Decode the columns of a filter before the others, however small files are."""
+    with decoded_by([(True, None)]), pytest.MonkeyPatch.context() as patch:
+        set_limits(patch, decoded_file_bytes=0)
+        yield
+
+
 STATES: dict[str, Callable[[], AbstractContextManager[None]]] = {
     "stated": nullcontext,
     "opened": nullcontext,
     "indexed": by_indexes,
-    "filtered in two steps": lambda: decoded_by([(True, None)]),
+    "filtered in two steps": in_two_steps,
 }
 
 
