@@ -30,7 +30,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 69, "bytes": 40, "store": 40, "columns": 76, "read": 29, "write": 14, "rows": 25}
+ROOMS = {"base": 69, "bytes": 40, "store": 40, "columns": 75, "read": 29, "write": 13, "rows": 25}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
@@ -135,14 +135,14 @@ OUTSIDE = {
     "apps/file_formats": 71,
     "apps/follow": 1,
     "apps/tf_compat": 25,
-    "apps/tools": 70,
+    "apps/tools": 69,
     "apps/views": 8,
-    "plugins/report": 15,
-    "plugins/tensorflow": 56,
+    "plugins/report": 14,
+    "plugins/tensorflow": 55,
     "plugins/vision": 46,
     "testing": 5,
 }
-MOST_OUTSIDE = 154
+MOST_OUTSIDE = 152
 PUBLIC_CALLS = ("apps/api", "apps/derived_datasets", "apps/lazy_dataset")  # the public package itself
 
 

@@ -81,6 +81,5 @@ _HOMES = {
     "Schema": "schema.schema",  # The columns to read, in order, with their types
     "SparseColumn": "schema.sparse_column",  # A sparse tensor for each row
     "uncommon_columns": "schema.types",  # The positions of the columns whose types are not the most common ones
-    "UnsupportedType": "schema.types",  # A type that cannot be stored in a TFRecord
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

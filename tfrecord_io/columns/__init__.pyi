@@ -74,7 +74,6 @@ from tfrecord_io.columns.schema.merged_schema import fill_in_types as fill_in_ty
 from tfrecord_io.columns.schema.pandas_metadata import feature_descriptions as feature_descriptions
 from tfrecord_io.columns.schema.schema import Schema as Schema
 from tfrecord_io.columns.schema.sparse_column import SparseColumn as SparseColumn
-from tfrecord_io.columns.schema.types import UnsupportedType as UnsupportedType
 from tfrecord_io.columns.schema.types import uncommon_columns as uncommon_columns
 
 __all__ = [
@@ -119,7 +118,6 @@ __all__ = [
     "TensorEncoding",
     "TensorValues",
     "TfdsInfo",
-    "UnsupportedType",
     "arrow_file",
     "as_stored",
     "cast_comparable_columns",

@@ -41,6 +41,7 @@ class Column:
     COMPOSITE_KEY = column_features.COMPOSITE_KEY
     BOXES_KEY = fields.BOXES_KEY
     ROW_DIMENSION, TYPE_ATTRIBUTE = fields.ROW_DIMENSION, fields.TYPE_ATTRIBUTE
+    UnsupportedType = types.UnsupportedType  # raised for a type that cannot be stored in a TFRecord
 
     __slots__ = ("_field", "metadata", "type")
 

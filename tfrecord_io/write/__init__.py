@@ -7,7 +7,6 @@ from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
     "CopiedRecords": "copied_records",  # Records of files as bytes, in order, with their checksums checked
-    "Frames": "copied_records",  # Frames of records as bytes, with their sizes
     "DistributedWriter": "distributed",  # One writing of a sharded dataset by several processes
     "OpenPart": "distributed",  # An attempt at a task, to which tables are written one by one
     "WrittenPart": "distributed",  # The result of an attempt at a task

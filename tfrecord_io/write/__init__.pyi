@@ -1,7 +1,6 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.write.copied_records import CopiedRecords as CopiedRecords
-from tfrecord_io.write.copied_records import Frames as Frames
 from tfrecord_io.write.distributed import DistributedWriter as DistributedWriter
 from tfrecord_io.write.distributed import OpenPart as OpenPart
 from tfrecord_io.write.distributed import WrittenPart as WrittenPart
@@ -19,7 +18,6 @@ __all__ = [
     "CopiedRecords",
     "DistributedWriter",
     "FrameSink",
-    "Frames",
     "OpenPart",
     "PayloadSink",
     "RecordOutput",

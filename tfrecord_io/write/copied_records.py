@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +42,8 @@ class CopiedRecords:
     `src` is as in `tfrecord_io.merge`; with `folders`, its files are stated by the folder that each is copied to.
     Without ``partitions="folders"``, all go to "". For errors see `CopiedSchema.decide`.
     """
+
+    Frames: TypeAlias = Frames
 
     def __init__(self, src: InputPath, options: CopyOptions, folders: Mapping[str, list[Source]] | None = None) -> None:
         typed = CallSource(src).add_folder_types(options)

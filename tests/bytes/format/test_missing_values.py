@@ -16,7 +16,7 @@ from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
 from tfrecord_io.bytes.format.missing_values import NestedValues
-from tfrecord_io.columns.arrow.input.from_arrays import unmask_cells
+from tfrecord_io.columns.arrow.input.masked_cells import unmask_cells
 from tfrecord_io.columns.arrow.input.tensor_cast import unmasked_rows
 
 PARTLY = np.ma.masked_array([1, 2, 3], [False, True, False])

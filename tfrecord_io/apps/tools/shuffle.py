@@ -34,7 +34,7 @@ from tfrecord_io.typing import (
     Unset,
     WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, Frames, RecordOutput, Spool
+from tfrecord_io.write import CopiedRecords, RecordOutput, Spool
 
 _NUMBER_BYTES = 8  # of a key or a size
 _BITS = 5  # of a key, which choose a temporary file
@@ -43,7 +43,7 @@ _DEEPEST = 64 // _BITS
 _BUFFER_BYTES = 64 << 10  # of each temporary file
 _WRITE_BYTES = 4 * MIB
 
-Keyed = tuple[Frames, Array]  # records and their keys
+Keyed = tuple[CopiedRecords.Frames, Array]  # records and their keys
 
 
 @check_keywords
@@ -289,7 +289,7 @@ def _read_spool(spool: Spool) -> Iterator[Keyed]:
             yield (data, sizes.astype(np.int64)), keys
 
 
-def _write_sorted(in_memory: list[Keyed], write: Callable[[Frames], None]) -> None:
+def _write_sorted(in_memory: list[Keyed], write: Callable[[CopiedRecords.Frames], None]) -> None:
     """Write records in memory in the order of their keys; records with equal keys keep their order."""
     if not in_memory:
         return

@@ -23,7 +23,7 @@ from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 from tfrecord_io.kit import Array, check_integer, listed, printable
 from tfrecord_io.read import Files
 from tfrecord_io.typing import Reader, WriteReport
-from tfrecord_io.write import CopiedRecords, Frames, RecordOutput
+from tfrecord_io.write import CopiedRecords, RecordOutput
 
 T = TypeVar("T")
 Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
@@ -66,7 +66,7 @@ def random_labels(sizes: Sequence[int], count: int, seed: int) -> Array:
     return labels
 
 
-def split_by_label(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, Frames]]:
+def split_by_label(copied: CopiedRecords, labels: Array) -> Iterator[tuple[int, str, CopiedRecords.Frames]]:
     """Split records by their labels: yield frames with the number of their part, and the folder they are copied to.
 
     Raises

@@ -14,7 +14,7 @@ from tfrecord_io.apps.tools.verify import check_files
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
 from tfrecord_io.base import MIB, ProgressMeter, ScanOptions, Selection, hide_secrets
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, UnsupportedType
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
@@ -174,7 +174,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
         return kind, field.part
     try:
         return _KINDS.get(Column(Column(column.type).value_type).kind, ""), field.part
-    except (UnsupportedType, SchemaError):
+    except (Column.UnsupportedType, SchemaError):
         return "", field.part
 
 

@@ -28,7 +28,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, Composite, SparseColumn, UnsupportedType
+from tfrecord_io.columns import Column, Composite, SparseColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import TensorEncoding, printable
 from tfrecord_io.typing import Field
@@ -210,7 +210,7 @@ def _is_bytes(f: Field) -> bool:
 def _leaves(f: Field, type_: pa.DataType) -> Any:
     try:
         return Column(pa.field(f.feature, type_)).leaves
-    except UnsupportedType as error:
+    except Column.UnsupportedType as error:
         raise SchemaError(error.reason, feature=f.feature, got=str(type_), hint=error.advice) from error
 
 

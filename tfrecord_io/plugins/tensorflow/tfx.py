@@ -45,7 +45,7 @@ from pyarrow import types as t
 from tfrecord_io import Schema, tensor
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn, UnsupportedType
+from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import TensorEncoding
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
@@ -561,7 +561,7 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
     """Describe the type and the domain of a value."""
     try:
         kind = Column(pa.field(field.feature, value)).kind
-    except UnsupportedType as error:
+    except Column.UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
     if kind == Kind.NONE:
         return

@@ -29,7 +29,6 @@ from tfrecord_io.columns.arrow.input.array_likes import (
     no_column,
 )
 from tfrecord_io.columns.arrow.input.arrow_guesses import refuse_mixture, refuse_times_among_others
-from tfrecord_io.columns.arrow.input.masked_cells import unmask_cells as unmask_cells
 from tfrecord_io.columns.arrow.input.masked_cells import unmask_column
 from tfrecord_io.columns.arrow.input.no_arrow_form import no_arrow_form
 from tfrecord_io.columns.arrow.input.time_zones import refuse_lost_zone, restore_zone
