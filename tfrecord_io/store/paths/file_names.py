@@ -516,9 +516,10 @@ class FileName:
     @property
     def of(self) -> str | None:
         """The file that an index is of, or the staged file that a part describes; None for other kinds."""
-        if self.kind is Kind.INDEX:
+        kind = self.kind
+        if kind is Kind.INDEX:
             return self.name.rpartition(".")[0]
-        return self.name.removesuffix(".json") + ".staged" if self.kind is Kind.PART else None
+        return self.name.removesuffix(".json") + ".staged" if kind is Kind.PART else None
 
     @property
     def shard(self) -> ShardName | None:
@@ -533,31 +534,33 @@ class FileName:
 
         A saved schema of one file has the name of the file.
         """
-        if self.kind is Kind.CLAIM:
+        kind = self.kind
+        if kind is Kind.CLAIM:
             return self.folder.removeprefix(_CLAIMS)
-        if self.kind is Kind.MANIFEST_PART:
+        if kind is Kind.MANIFEST_PART:
             return self.folder.removeprefix(_MANIFEST_PARTS).removeprefix("-") or FileName.DIRECTORY_STEM
-        if self.kind in (Kind.MANIFEST, Kind.SCHEMA):
-            match = re.fullmatch(_MANIFEST if self.kind is Kind.MANIFEST else _SCHEMA, self.name)
+        if kind in (Kind.MANIFEST, Kind.SCHEMA):
+            match = re.fullmatch(_MANIFEST if kind is Kind.MANIFEST else _SCHEMA, self.name)
             return FileName.DIRECTORY_STEM if match is None else match["stem"] or FileName.DIRECTORY_STEM
-        if self.kind is Kind.JOURNAL:
+        if kind is Kind.JOURNAL:
             match = re.fullmatch(_JOURNAL, self.name)
             return None if match is None else match["stem"]
-        shard = self._described_shard
+        shard = self._shard_of(kind)
         return None if shard is None else shard.stem
 
     @property
     def id(self) -> str:
         """The id of the writing that a shard, an index of one, a claim or a hidden file is of; else no text."""
-        if self.kind in _WITH_ID:
+        kind = self.kind
+        if kind in _WITH_ID:
             match = re.search(_ID, self.name)
             return "" if match is None else match[0]
-        shard = self._described_shard
+        shard = self._shard_of(kind)
         return "" if shard is None else shard.id
 
-    @property
-    def _described_shard(self) -> ShardName | None:
-        return self.shard if self.kind is not Kind.INDEX else ShardName.parse(self.name.rpartition(".")[0])
+    def _shard_of(self, kind: Kind) -> ShardName | None:
+        """The shard that a file of this kind is, or is about."""
+        return self.shard if kind is not Kind.INDEX else ShardName.parse(self.name.rpartition(".")[0])
 
 
 _HIDDEN_FORMS = (
