@@ -70,24 +70,24 @@ COLUMNS = {"numpy", "pyarrow"}
 # `python -m benchmarks.import_time` measures the time.
 CALLS: dict[str, tuple[set[str], int]] = {
     "pass": (set(), 5),
-    "tfr.count(path)": (COLUMNS, 63),
+    "tfr.count(path)": (COLUMNS, 62),
     "tfr.read_table(path)": (COLUMNS, 90),
-    "tfr.read_table(embedded)": (COLUMNS, 85),
+    "tfr.read_table(embedded)": (COLUMNS, 83),
     "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 93),
-    "tfr.read_table(path, filters='feature0 == 3')": ({*COLUMNS, "pyarrow.compute"}, 130),
+    "tfr.read_table(path, filters='feature0 == 3')": ({*COLUMNS, "pyarrow.compute"}, 102),
     "tfr.dataset(path, schema={'feature1': 'int64'}).filter([('feature1', '>', 2)]).to_table()": (
         {*COLUMNS, "pyarrow.compute"},
-        212,
+        116,
     ),
     "tfr.write_tfrecord({'a': [1, 2]}, new); tfr.open_random(new, key='a').get(2)": (
         {*COLUMNS, "pyarrow.compute"},
-        158,
+        147,
     ),
-    "list(tfr.RecordReader(path))": (COLUMNS, 81),
-    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 84),
-    "tfr.write_tfrecord(table, new)": (COLUMNS, 84),
+    "list(tfr.RecordReader(path))": (COLUMNS, 56),
+    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 80),
+    "tfr.write_tfrecord(table, new)": (COLUMNS, 79),
     "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 103),
-    "tfr.apps.cli.main()": ({"click"}, 48),
+    "tfr.apps.cli.main()": ({"click"}, 47),
 }
 
 

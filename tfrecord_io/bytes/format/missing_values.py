@@ -7,7 +7,6 @@ the mask, or a NaN.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -16,11 +15,11 @@ import numpy as np
 from tfrecord_io.base import LIMITS
 
 
-@dataclass(frozen=True, slots=True)
 class NestedValues:
     """Values of Python, which may be lists, tuples, dicts and arrays of others."""
 
-    values: Sequence[Any]
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
 
     @property
     def has_missing(self) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -44,16 +43,19 @@ def _takes_longer(index_source: Source, source: Source) -> bool:
     return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
 
 
-@dataclass
 class KnownCounts:
-    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS."""
+    """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS.
 
-    options: FrameOptions  # by which the files are read; the number of a file with a longer record is unknown
-    looks: bool = True  # whether a ``dataset_info.json`` is looked for
-    may_scan: bool = True  # whether headers are followed for an unknown number, which may take less time than an index
-    is_checked: bool = True  # whether it is left aside where the files of a split have other sizes than it states
-    _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
-    _last: tuple[str, LineIndex | RecordIndex] | None = None  # the path of the file whose index was read last
+    By `options` the files are read; the number of a file with a longer record is unknown. `may_scan`: headers are
+    followed for an unknown number, which may take less time than an index. `is_checked`: a ``dataset_info.json`` is
+    left aside where the files of a split have other sizes than it states; unless it `looks`, none is looked for.
+    """
+
+    def __init__(self, options: FrameOptions, *, may_scan: bool = True, is_checked: bool = True) -> None:
+        self.options, self.may_scan, self.is_checked = options, may_scan, is_checked
+        self.looks = True
+        self._shard_lengths: dict[tuple[int, str], dict[str, int]] = {}  # of TFDS, by folder
+        self._last: tuple[str, LineIndex | RecordIndex] | None = None  # the file whose index was read last
 
     @property
     def may_be_plain(self) -> bool:

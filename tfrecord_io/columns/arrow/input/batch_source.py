@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -50,18 +50,24 @@ from tfrecord_io.errors import EncodeError
 PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
 
-@dataclass(frozen=True, slots=True)
 class BatchSource:
     """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
 
     If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used instead of `batches`,
     when the first of them is needed.
+
+    `schema` has its metadata, pandas' among it. `batches` have at most 65,536 rows and about 64 MiB. `rows` is their
+    number, if it is known in advance.
     """
 
-    schema: pa.Schema  # with its metadata, pandas' among it
-    batches: Iterator[pa.RecordBatch]  # of at most 65,536 rows and about 64 MiB
-    rows: int | None = None  # if known in advance
-    part: Callable[[int, int], Iterator[pa.RecordBatch]] | None = None
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+        rows: int | None = None,
+        part: Callable[[int, int], Iterator[pa.RecordBatch]] | None = None,
+    ) -> None:
+        self.schema, self.batches, self.rows, self.part = schema, batches, rows, part
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches
@@ -382,7 +388,7 @@ def _source_of_columns(data: Any, options: _InputOptions, row_base: int) -> Batc
     if not columns.tensors:
         return _source_of_table(columns.table)
     table = _one_dictionary(columns.table)
-    columns = replace(columns, table=table)
+    columns = columns._replace(table=table)
     part, schema = partial(columns.batches, PART_BYTES), nest_lossy_columns(columns.schema, table.to_batches())
     return BatchSource(schema, cut(columns.batches(LIMITS.batch_bytes)), table.num_rows, part)
 

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -47,8 +46,7 @@ NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised 
 _TAKEN_BY_ARROW = ("__iter__", "__getitem__", "__arrow_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(NamedTuple):
     """A table with columns that are not converted yet."""
 
     table: pa.Table  # a column that is in `tensors` has the null type here
