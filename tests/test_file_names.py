@@ -21,6 +21,7 @@ TOPICS = {
     ".": {
         "layout",
         "near",
+        "planted",
         "notebook",
         "public_api",
         "file_names",

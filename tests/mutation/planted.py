@@ -170,8 +170,8 @@ FAULTS = [
     Fault(
         "apps/adapters/duckdb.py",
         "NaN does not pass >= of DuckDB",
-        'if part.name not in ("greater", "greater_equal"):',
-        'if part.name not in ("greater",):',
+        "if operator is None or not operator.finds_nan:",
+        'if operator is None or operator.symbol != ">":',
     ),
     Fault(
         "apps/cli/commands.py",
@@ -329,8 +329,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "apps/adapters/polars.py",
         "a filter of polars excludes rows before a number of them is taken",
-        "if predicate is not None and rows is None and scan.selection.limit is None:",
-        "if predicate is not None and scan.selection.limit is None:",
+        "if predicate is not None and rows is None and scan.limit is None:",
+        "if predicate is not None and scan.limit is None:",
     ),
     Fault(
         "apps/file_formats/array_files/zarr_folders.py",
@@ -463,7 +463,7 @@ THIRD_FAULTS = [
         "http_status(error) == 403",
     ),
     Fault(
-        "store/paths/path_search.py",
+        "store/paths/expand_braces.py",
         "braces from a number to the same one expand to nothing",
         "b + (1 if b >= a else -1)",
         "b + (1 if b > a else -1)",
