@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -124,7 +123,8 @@ def test_rows_have_their_folders_in_whatever_order_they_are_asked_for(
     columns = PartitionFolders(["k"])
     source = open_input(iter(table.to_batches(max_chunksize=batch_rows)))
     for _ in range(2):  # data that could not be written is followed by other data
-        rest = columns.split(replace(source, batches=iter(table.to_batches(max_chunksize=batch_rows))), first)
+        source.batches = iter(table.to_batches(max_chunksize=batch_rows))
+        rest = columns.split(source, first)
         batches = [*rest.batches]
     assert [row["x"] for batch in batches for row in batch.to_pylist()] == [*range(len(keys))]
     for begin in data.draw(st.permutations(range(0, len(keys), piece_rows))):
