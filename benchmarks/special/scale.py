@@ -73,6 +73,8 @@ def make(path: Path, shards: int) -> None:
     head |= {"records": shards, "bytes": shards * len(content)}
     text = f'{json.dumps(head)[:-1]}, "files": [\n' + ",\n".join(lines) + "\n]}\n"
     (path / "_MANIFEST.json").write_text(text)
+    last = {"x": [0], "day": [folders - 1]}
+    tfr.write_tfrecord(last, f"{path}/", partition_by="day", mode="append")  # from now on, the manifest has parts
 
 
 def cost(path: Path, call: str, shards: int, repeat: int) -> list[float]:

@@ -697,7 +697,8 @@ class Run:
         stated = json.loads(self.world.content(name))
         files: list[dict[str, Any]] = []
         for entry in stated.get("parts", ()):
-            part = ManifestPart(**{**entry, "crc32c": int(entry["crc32c"], 16)})
+            folders = entry["folders"] and tuple(entry["folders"])
+            part = ManifestPart(**{**entry, "crc32c": int(entry["crc32c"], 16), "folders": folders})
             path = self._part_name(name, part.id)
             if path not in self.world.names():
                 raise Finding(f"a part of the manifest is missing: {path}", self.calls)

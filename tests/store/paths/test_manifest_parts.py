@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
@@ -20,7 +24,7 @@ from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths import manifest_parts
-from tfrecord_io.store.paths.file_names import FileName, Kind
+from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
 from tfrecord_io.store.paths.manifest import Manifest, Upkeep, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES, ManifestColumns, ManifestFiles, all_files
 from tfrecord_io.store.paths.manifest_parts import PartedFiles, StoredPart, arrange, ask_again, pack, unpack
@@ -146,6 +150,35 @@ def test_files_that_others_lack_are_looked_for_in_other_parts_alone() -> None:
     assert (unread.record_count, unread.largest_number, unread.have_ids) == (36, 8, True)
 
 
+FOLDERS = ["", "a=1", "a=02", "a=2", "a=10", "a=1/b=2", "a=1/b=10", "a=1x", "a=é", "b=1"]
+
+
+@given(st.lists(st.sampled_from(FOLDERS), min_size=1, max_size=9), st.integers(1, 4), st.randoms(use_true_random=False))
+def test_an_order_that_is_known_is_that_of_reading(folders: list[str], size: int, rng: random.Random) -> None:
+    names = [f"{folder}/part-{rng.randrange(20):05d}-{at:016x}.tfrecord" for at, folder in enumerate(folders)]
+    paths = [name.removeprefix("/") for name in names]
+    if rng.random() < 0.7:
+        paths.sort(key=natural_key)
+    files = columns(tuple(ManifestFile(path, 1, 1, 1) for path in paths))
+    pieces = [kept(files[first : first + size]) for first in range(0, len(files), size)]
+    first_paths: dict[str, str] = {}
+    for path in paths:
+        first_paths.setdefault(path.rpartition("/")[0], path)
+    places = sorted(first_paths, key=lambda folder: natural_key(first_paths[folder]))
+    by_folder = sorted(paths, key=lambda path: places.index(path.rpartition("/")[0]))
+    is_known = PartedFiles(pieces).are_in_order
+    assert not is_known or by_folder == paths
+    chosen = np.array([rng.randrange(len(files)) for _ in range(5)])
+    assert PartedFiles(pieces).take(chosen) == files.take(chosen)
+
+
+def test_files_that_follow_in_the_order_of_folders_are_known_to() -> None:
+    pieces = [kept(columns(FILES[:5])), kept(columns(FILES[5:8]))]
+    assert PartedFiles([*pieces, columns(FILES[8:])]).are_in_order
+    assert not PartedFiles([*pieces, columns(FILES[8:]), columns(FILES[:1])]).are_in_order
+    assert not PartedFiles(pieces[::-1]).are_in_order
+
+
 def arranged(files: ManifestFiles) -> tuple[ManifestFiles, list[int]]:
     stored: list[int] = []
 
@@ -209,6 +242,8 @@ def test_the_text_states_the_parts() -> None:
         {"crc32c": 7},
         {"largest": -2},
         {"have_ids": 1},
+        {"folders": ["a"]},
+        {"folders": [1, 2]},
         {"size": None},
     ],
     ids=str,

@@ -550,6 +550,7 @@ class _Parser:
                 bytes=size,
                 largest=self._is(entry, "largest", int, range(-1, 2**63).__contains__),
                 have_ids=self._is(entry, "have_ids", bool),
+                folders=self._folders_of_part(entry),
                 size=self._is(entry, "size", int, _COUNTS.__contains__),
                 raw=self._is(entry, "raw", int, _COUNTS.__contains__),
                 crc32c=int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16),
@@ -563,6 +564,14 @@ class _Parser:
         if last is None:
             _refuse(self._path, "a file beside its parts states more than a part has")
         return PartedFiles([*pieces, last])
+
+    def _folders_of_part(self, entry: dict[str, Any]) -> tuple[str, str] | None:
+        if entry.get("folders") is None:
+            return None
+        first, last = self._is(
+            entry, "folders", list, lambda pair: len(pair) == 2 and all(type(folder) is str for folder in pair)
+        )
+        return first, last
 
     def _upkeep(self, document: dict[str, Any]) -> Upkeep:
         if "revision" not in document:

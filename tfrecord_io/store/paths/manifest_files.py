@@ -15,7 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import starmap
+from itertools import pairwise, starmap
 from typing import TypeAlias, overload
 
 import numpy as np
@@ -24,7 +24,7 @@ import pyarrow as pa
 from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import ShardName
+from tfrecord_io.store.paths.file_names import ShardName, natural_key
 from tfrecord_io.store.read.source import ManifestFile
 
 ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManyFiles"
@@ -204,6 +204,15 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
         """All files as columns."""
 
     @property
+    @abstractmethod
+    def are_in_order(self) -> bool:
+        """True if the files are known to be in the order of folders."""
+
+    @abstractmethod
+    def take(self, numbers: Array) -> ManifestColumns:
+        """The files of these numbers, in this order."""
+
+    @property
     def staged(self) -> list[ManifestFile]:
         return []  # such a file states more
 
@@ -323,8 +332,21 @@ class ManifestColumns(ManyFiles):
 
     __hash__ = None  # type: ignore[assignment]
 
+    @property
+    def are_in_order(self) -> bool:
+        return self.ordered_folders is not None
+
+    @cached_property
+    def ordered_folders(self) -> tuple[str, str] | None:
+        """The first and the last folder, if the files are in the order of folders, which is that of their reading."""
+        folders, of_files = self.folders
+        if not folders or (np.diff(of_files) < 0).any():
+            return None
+        if not all(is_folder_before(first, second) for first, second in pairwise(folders)):
+            return None
+        return folders[0], folders[-1]
+
     def take(self, numbers: Array) -> ManifestColumns:
-        """The files of these numbers, in this order."""
         chosen = pa.array(numbers)
         if isinstance(self._paths, tuple):
             folder = pa.DictionaryArray.from_arrays(self._paths[0].indices.take(chosen), self._paths[0].dictionary)
@@ -516,6 +538,12 @@ def _are_hex(texts: pa.StringArray) -> bool:
     digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
     is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
     return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
+
+
+def is_folder_before(first: str, second: str) -> bool:
+    """True if the files of a folder are known to be read before those of another one, whatever their names."""
+    before, behind = natural_key(f"{first}/")[0], natural_key(f"{second}/")[0]
+    return bool(first and second) and before < behind and not behind.startswith(before)
 
 
 def all_files(files: ManifestFiles) -> AllFiles:

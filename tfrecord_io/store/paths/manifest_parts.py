@@ -22,12 +22,19 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, cached_property
-from tfrecord_io.bytes import crc32c
+from tfrecord_io.bytes import Array, crc32c
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.file_names import FileName, ShardName
-from tfrecord_io.store.paths.manifest_files import SIZES, AllFiles, ManifestColumns, ManifestFiles, ManyFiles
+from tfrecord_io.store.paths.manifest_files import (
+    SIZES,
+    AllFiles,
+    ManifestColumns,
+    ManifestFiles,
+    ManyFiles,
+    is_folder_before,
+)
 from tfrecord_io.store.read.source import ManifestFile, Source
 
 T = TypeVar("T")
@@ -55,6 +62,7 @@ class ManifestPart(NamedTuple):
     bytes: int  # of the files
     largest: int  # number of a shard in a name; -1 if none has one
     have_ids: bool  # all names have the id of the writing that added the shard
+    folders: tuple[str, str] | None  # the first and the last one, if the files are in the order of folders
     size: int  # of the part, in bytes
     raw: int  # bytes of the part, unpacked
     crc32c: int  # of its `size` bytes
@@ -153,6 +161,7 @@ def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
         bytes=files.byte_count,
         largest=files.largest_number,
         have_ids=files.have_ids,
+        folders=files.ordered_folders,
         size=len(body),
         raw=raw.size,
         crc32c=crc32c(body),
@@ -179,8 +188,8 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     if any(column.min() < 0 for column in numbers) or folder.dictionary.null_count:
         raise _damaged(path, "it has a negative number")
     files = ManifestColumns((folder, names), *numbers, checksums.to_numpy())
-    facts = files.largest_number, files.have_ids
     totals = sum(map(int, numbers[0].tolist())), sum(map(int, numbers[1].tolist()))
+    facts = files.largest_number, files.have_ids
     if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
         raise _damaged(path, "its files are not those that the manifest states")
     return files
@@ -266,6 +275,29 @@ class PartedFiles(ManyFiles):
     def with_reader(self, reader: PartReader) -> PartedFiles:
         """The same files, whose parts a reader reads."""
         return PartedFiles([p.with_reader(reader) if isinstance(p, StoredPart) else p for p in self.pieces])
+
+    @cached_property
+    def are_in_order(self) -> bool:
+        """True if the files are known to be in the order of folders, without a look at the parts."""
+        last: str | None = None
+        for piece in self.pieces:
+            bounds = piece.part.folders if isinstance(piece, StoredPart) else piece.ordered_folders
+            if bounds is None or not (last in (None, bounds[0]) or is_folder_before(str(last), bounds[0])):
+                return False
+            last = bounds[1]
+        return True
+
+    def take(self, numbers: Array) -> ManifestColumns:
+        """The files of these numbers, in this order; the parts of others are not read."""
+        which = np.searchsorted(self._ends, numbers, side="right")
+        taken: list[ManifestColumns] = []
+        for at in np.unique(which).tolist():
+            first = self._ends[at - 1] if at else 0
+            taken.append(_columns(self.pieces[at]).take(numbers[which == at] - first))
+        order = np.argsort(which, kind="stable")
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return ManifestColumns.concat(taken).take(places)
 
     # ---- a sequence
 

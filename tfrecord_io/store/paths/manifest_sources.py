@@ -67,6 +67,10 @@ class _Dataset:
         """All files as columns."""
         return self._ask(lambda files: files.columns if len(files) == self.count else files.columns[: self.count])
 
+    def take(self, numbers: Array) -> ManifestColumns:
+        """Some files, by their numbers in the manifest, as columns."""
+        return self._ask(lambda files: files.take(numbers))
+
     def file(self, number: int) -> ManifestFile:
         """One file, by its number in the manifest."""
         return self._ask(lambda files: files[number])
@@ -94,6 +98,8 @@ class _Dataset:
     @cached_property
     def order(self) -> Array:
         """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
+        if self._ask(lambda files: files.are_in_order):
+            return np.arange(self.count)
         folders, of_files = self.files.folders
         first = np.unique(of_files, return_index=True)[1]
         places = np.empty(len(folders), np.int64)
@@ -217,16 +223,20 @@ class ManifestSources(Sources):
     @cached_property
     def _totals(self) -> tuple[int, int]:
         """Bytes and records of the files."""
-        return int(self.sizes.sum()), int(self._dataset.files.records[self._numbers].sum())
+        return int(self._files.sizes.sum()), int(self._files.records.sum())
+
+    @cached_property
+    def _files(self) -> ManifestColumns:
+        return self._dataset.take(self._numbers)
 
     @property
     def sizes(self) -> Array:
-        return self._dataset.files.sizes[self._numbers]
+        return self._files.sizes
 
     @property
     def paths(self) -> list[str]:
         of = self._dataset
-        return [of.fs.display_path(of.directory + path) for path in of.files.take(self._numbers).paths.to_pylist()]
+        return [of.fs.display_path(of.directory + path) for path in self._files.paths.to_pylist()]
 
     @property
     def manifests(self) -> dict[ManifestVersion | None, Source]:
@@ -237,9 +247,8 @@ class ManifestSources(Sources):
         return united_metadata([self._dataset.version] if len(self) else [])
 
     def folders(self, columns: Sequence[str]) -> tuple[dict[str, pa.StringArray], Array]:
-        folders, of_files = self._dataset.files.folders
-        used, numbers = np.unique(of_files[self._numbers], return_inverse=True)
-        return ColumnFolder.texts_in([folders[at] for at in used.tolist()], columns), numbers
+        folders, numbers = self._files.folders
+        return ColumnFolder.texts_in(folders, columns), numbers
 
     @property
     def have_partitions(self) -> bool:
