@@ -243,7 +243,7 @@ CALLS: dict[str, tuple[Run, Refuses]] = {
     "Dataset.to_grain": (lambda s, out: row(tfr.dataset(s).to_grain()[0]), lambda kind: kind is KINDS["parts"]),
     "infer_schema": (lambda s, out: sorted(map(repr, tfr.infer_schema(s))), never),
     "count": (lambda s, out: tfr.count(s), lambda kind: False),
-    "describe": (lambda s, out: tfr.describe(s).to_dict(), never),
+    "describe": (lambda s, out: {**tfr.describe(s).to_dict(), "files": None}, never),
     "report": (lambda s, out: report(s), never),
     "diff": (lambda s, out: tfr.diff(s, out / "all.tfrecord", any_order=True).to_dict(), never),
     "read_metadata": (lambda s, out: tfr.read_metadata(s).schema.names, never),
