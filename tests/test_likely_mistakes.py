@@ -356,8 +356,8 @@ def test_several_records_in_place_of_one() -> None:
 
 
 def test_a_field_that_is_no_type() -> None:
-    parts = ("unknown type 'image'; use names like 'int32'", "or a field such as tfr.image()")
-    refused(tfr.errors.SchemaError, *parts, by=lambda: tfr.read_table("train.tfrecord", schema={"label": "image"}))
+    parts = ("unknown type 'picture'; use names like 'int32'", "or a field such as tfr.image()")
+    refused(tfr.errors.SchemaError, *parts, by=lambda: tfr.read_table("train.tfrecord", schema={"label": "picture"}))
 
 
 def test_the_form_of_an_image() -> None:

@@ -1,4 +1,7 @@
-"""The statistics of a feature as HTML: how many records have it, its values, a histogram, numbers."""
+"""The statistics of a feature as HTML: how many records have it, its values, a histogram, numbers.
+
+Tests: tests/plugins/browse/test_browse_server.py and tests/plugins/report.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Queries in SQL that come from the page: of one table, which is the dataset."""
+"""Queries in SQL that come from the page: of one table, which is the dataset.
+
+Tests: tests/plugins/browse/test_browse_server.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What the server answers to the requests of the page: JSON with HTML in it, and values as they are."""
+"""What the server answers to the requests of the page: JSON with HTML in it, and values as they are.
+
+Tests: tests/plugins/browse/test_browse_server.py.
+"""
 
 from __future__ import annotations
 

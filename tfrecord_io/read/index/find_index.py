@@ -124,8 +124,10 @@ def read_lines(
         return read_index(index_source, source, file, checks)
     with RandomAccessFile.open(index_source) as opened:
         lines = LineIndex.read(opened)
-    fits = _fits_some(lines, index_source, source=source, file=file, checks=checks)
-    return lines if fits else read_index(index_source, source, file, checks)
+    if not _fits_some(lines, index_source, source=source, file=file, checks=checks):
+        return read_index(index_source, source, file, checks)
+    logger.debug("index used: %s", index_source.path)
+    return lines
 
 
 def read_index(
