@@ -27,8 +27,7 @@ from scheduler import GivenSchedule
 from tfrecord_io.apps.tools import file_check
 from tfrecord_io.read.index import find_index
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
-from tfrecord_io.store.paths import found_manifests, manifest_sources, path_search, sidecars
-from tfrecord_io.store.paths.manifest_parts import PartedFiles
+from tfrecord_io.store.paths import found_manifests, manifest, manifest_sources, path_search, sidecars
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
 from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
@@ -38,6 +37,7 @@ from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication
 
 MOST = 20_000
+_MOST_STEPS = 60  # of the first actor of a program with a fault of parts
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -200,26 +200,6 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("s3", "disk"),
         edited(Place, "_change", "arranged = self._arrange(old, new)", _REMOVED_EARLY),
     ),
-    "a reader whose part is gone does not look again": (
-        ("s3", "gcs"),
-        set_to(manifest_sources, "ask_again", lambda read, question: question(read())),
-    ),
-    "a writer whose part is gone does not look again": (
-        ("s3", "gcs"),
-        set_to(place_remote, "ask_again", lambda read, question: question(read())),
-    ),
-    "parts that others have written are not looked at after a lost answer": (
-        ("s3",),
-        set_to(PartedFiles, "without_parts_of", lambda self, other: ()),
-    ),
-    "clean removes parts without a change of the manifest": (
-        ("s3", "gcs", "azure"),
-        edited(Place, "part_ids_for_good", "if self.read() is not None:", "if False:"),
-    ),
-    "a part is stored, and its folder is not synced": (
-        ("disk",),
-        edited(place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
-    ),
 }
 
 
@@ -230,6 +210,45 @@ FAULTS_OF_THREE: dict[str, tuple[str, Patch]] = {
     )
 }
 """Faults that take three writers, of which the last stores what was there before: those of `explored_of_three`."""
+
+
+FAULTS_OF_PARTS: dict[str, tuple[str, Patch]] = {
+    "a reader whose part is gone does not look again": (
+        "s3 grown+parts append:1 append:2 append:3 ; table | append:4 append:5 append:6 append:7",
+        both(
+            set_to(manifest_sources, "ask_again", lambda read, question: question(read())),
+            set_to(manifest, "ask_again", lambda read, question: question(read())),
+        ),
+    ),
+    "a writer whose part is gone does not look again": (
+        "s3 grown+parts append:1 append:2 append:3 ; append:4 | append:5 append:6 append:7 append:8",
+        set_to(place_remote, "ask_again", lambda read, question: question(read())),
+    ),
+    "clean removes parts without a change of the manifest": (
+        "s3 grown+parts append:1 append:2 append:3 ; append:4 append:5 append:6 | clean",
+        edited(Place, "part_ids_for_good", "if self.read() is not None:", "if False:"),
+    ),
+}
+"""Faults of parts, found where the first actor is interrupted once by all calls of the second."""
+
+
+def found_by_one_switch(name: str) -> str | None:
+    """The first schedule of one switch that finds a fault of parts; None if none does."""
+    text, patch = FAULTS_OF_PARTS[name]
+    program = programs.Program.parse(text)
+    for at in range(_MOST_STEPS):
+        schedule = f"{at}>1"
+        programs._prepared.clear()  # what was written with the fault, or without
+        with pytest.MonkeyPatch.context() as monkey, simulated():
+            patch(monkey)
+            found = run(program, GivenSchedule(schedule))[1]
+            monkey.undo()
+            programs._prepared.clear()
+            without = run(program, GivenSchedule(schedule))[1]
+        assert without is None, f"{text} @ {schedule}, also without the fault: {without}"
+        if found is not None:
+            return schedule
+    return None
 
 
 def found_by_three(name: str) -> tuple[str, str] | None:

@@ -758,7 +758,7 @@ def _sizes_of(program: Program) -> Iterator[None]:
     names = ("many", "part", "tail", "retired")
     before = [getattr(SIZES, name) for name in names]
     try:
-        for name, size in zip(names, (1, 3, 1, 0) if program.parts else before, strict=True):
+        for name, size in zip(names, (1, 4, 1, 0) if program.parts else before, strict=True):
             setattr(SIZES, name, size)
         yield
     finally:

@@ -307,6 +307,11 @@ def test_a_fault_of_three_writers_is_found(name: str) -> None:
     assert faults.found_by_three(name) is not None
 
 
+@pytest.mark.parametrize("name", faults.FAULTS_OF_PARTS)
+def test_a_fault_of_parts_is_found(name: str) -> None:
+    assert faults.found_by_one_switch(name) is not None
+
+
 @pytest.mark.parametrize("name", faults.FAULTS)
 def test_each_fault_can_be_put_back(name: str) -> None:
     with pytest.MonkeyPatch.context() as monkey:
