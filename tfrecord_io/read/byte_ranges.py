@@ -49,7 +49,7 @@ class SplitFiles(Sequence[Sources]):
         sizes = sources.sizes
         if sizes is None or not sizes.any():
             sizes = np.ones(len(sources), np.int64)
-        self._sources = sources
+        self.sources = sources
         # Positions in the files, joined: where each file begins and the last one ends, and the same of the runs.
         self._edges = np.concatenate([[0], np.cumsum(sizes)])
         self._bounds = self._find_bounds(min(n, max(int(self._edges[-1]), 1)), compression)
@@ -68,13 +68,13 @@ class SplitFiles(Sequence[Sources]):
         bounds = self._bounds[number : number + 2]
         first, last = self._edges[:-1].searchsorted(bounds, side="left").tolist()
         if number == len(self) - 1:
-            last = len(self._sources)  # with the empty files at the end
+            last = len(self.sources)  # with the empty files at the end
         begin, end = bounds.tolist()
         # Of the files that begin in the run, the last may go on behind it; the file before them may reach into it.
         is_continued = first > 0 and begin < self._edges[first]
         is_cut = last > first and end < self._edges[last]
         parts = [Sources([self._part(first - 1, begin, end)])] if is_continued else []
-        parts.append(self._sources[first : last - is_cut])
+        parts.append(self.sources[first : last - is_cut])
         if is_cut:
             parts.append(Sources([self._part(last - 1, begin, end)]))
         parts = [part for part in parts if len(part)]
@@ -91,13 +91,13 @@ class SplitFiles(Sequence[Sources]):
             bounds = np.concatenate([[begin], self._bounds[first:last], [end]])
             part = int(np.diff(bounds).argmax())
             largest[at] = self._part(at, *bounds[part : part + 2].tolist())
-        return [largest.get(at, source) for at, source in enumerate(self._sources)]
+        return [largest.get(at, source) for at, source in enumerate(self.sources)]
 
     def _part(self, at: int, begin: int, end: int) -> Source:
         """What a file has between two positions."""
         of_file = self._edges[at : at + 2]
         begin, end = (np.clip([begin, end], *of_file) - of_file[0]).tolist()
-        return self._sources[at].byte_range(begin, end)
+        return self.sources[at].byte_range(begin, end)
 
     def _find_bounds(self, n: int, compression: str | None) -> Array:
         """Where runs begin and the last one ends: at positions that divide the bytes evenly, or the nearest file."""
@@ -124,7 +124,7 @@ class SplitFiles(Sequence[Sources]):
         near = np.minimum(_NEAR * np.maximum(piece, ends - begins), _MOST_MOVED * piece)
         is_inside = np.abs(positions - nearest) > near
         numbers, at = np.unique(files[is_inside], return_inverse=True)
-        splittable = np.array([_is_splittable(self._sources[file], compression) for file in numbers.tolist()], bool)
+        splittable = np.array([_is_splittable(self.sources[file], compression) for file in numbers.tolist()], bool)
         is_inside[is_inside] = splittable[at]
         return np.where(is_inside, positions, nearest)
 

@@ -40,6 +40,7 @@ from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import MessageBatchBuilder, Observation
+    from tfrecord_io.read.byte_ranges import SplitFiles
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.store import Directory, PackedSources
@@ -649,10 +650,8 @@ class Pieces(Sequence[Scan]):
     """
 
     def __init__(self, scan: Scan, n: int, unindexed: frozenset[str] | None = None) -> None:
-        from tfrecord_io.read.byte_ranges import SplitFiles
-
         self._scan, self._n = scan, n
-        self._runs = SplitFiles(scan.sources, n, compression=scan.options.compression)
+        self._runs = self._split()
         self._unindexed = self._find_unindexed() if unindexed is None else unindexed
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -668,10 +667,17 @@ class Pieces(Sequence[Scan]):
     def __getitem__(self, number: int | slice) -> Scan | list[Scan]:
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
+        if self._scan.sources is not self._runs.sources:  # its paths became absolute, in another working directory
+            self._runs = self._split()
         piece = self._scan.with_sources(self._runs[number])
         if self._unindexed and all(source.path in self._unindexed for source in piece.sources):
             return replace(piece, may_be_indexed=False)
         return piece
+
+    def _split(self) -> SplitFiles:
+        from tfrecord_io.read.byte_ranges import SplitFiles
+
+        return SplitFiles(self._scan.sources, self._n, compression=self._scan.options.compression)
 
     def _find_unindexed(self) -> frozenset[str]:
         """Files without a column index, of which no piece needs to look for one again, if there is a filter.
