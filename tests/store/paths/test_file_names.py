@@ -117,6 +117,7 @@ KINDS = {
     Kind.CONDITION: Named(FileName.condition(ID), False, True, False, True),
     Kind.JOURNAL: Named(FileName.journal("train"), True, False, True, True),
     Kind.MANIFEST: Named(FileName.manifest("train"), True, False, True, False),
+    Kind.MANIFEST_PART: Named(FileName.manifest_part("train", ID), True, True, True, False),
     Kind.SCHEMA: Named(FileName.saved_schema("train"), True, False, True, False),
     Kind.CLAIM: Named(FileName.claim("train", ID), True, True, False, True),
     Kind.INDEX: Named(f"train-00008-{ID}.tfrecord.index", True, True, False, False),
