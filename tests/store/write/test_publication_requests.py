@@ -167,7 +167,7 @@ def test_a_conversion_that_goes_on_reads_each_finished_part_and_its_note_once(
     options = {"storage_options": s3.storage_options}
     tfr.write_tfrecord(TABLE, s3.url("s/train@20"), **options)
     with monkeypatch.context() as stopped:
-        stopped.setattr(ResumableWriter, "commit", lambda self, parts: Task.failing(InterruptedError())())
+        stopped.setattr(ResumableWriter, "_commit", lambda self, parts: Task.failing(InterruptedError())())
         with pytest.raises(InterruptedError):
             convert_flat(s3.url("s/train-*"), s3.url("r/"), resume=True, **options)
     made = counted(requests, lambda: convert_flat(s3.url("s/train-*"), s3.url("r/"), resume=True, **options))
