@@ -72,7 +72,7 @@ class Column:
 
     @property
     def axes(self) -> tuple[int | None, ...]:
-        """Of tensors: the sizes of the axes in Arrow, None where they vary."""
+        """Tensors: the sizes of the axes in Arrow, None where they vary."""
         return self._column.axes
 
     @property

@@ -118,12 +118,12 @@ class AddedColumns(NamedTuple):
         return schema.append(pa.field(self.path, pa.string()))
 
     def within(self, schema: pa.Schema) -> pa.Schema:
-        """Those of these columns that a schema has."""
+        """The added columns of a schema."""
         names = {*self.names, self.path}
         return pa.schema([field for field in schema if field.name in names])
 
     def add_to(self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema) -> pa.RecordBatch:
-        """`batch` with those of these columns that are in `schema`, in its order.
+        """Extend `batch` by the added columns of `schema`, in the order of `schema`.
 
         `sources` are those of each row, or the one of all rows.
         """

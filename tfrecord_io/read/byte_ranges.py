@@ -81,7 +81,7 @@ class SplitFiles(Sequence[Sources]):
         return parts[0] if len(parts) == 1 else Sources(chain.from_iterable(parts))
 
     def largest_parts(self) -> list[Source]:
-        """Of each file, the largest part that one of the runs has."""
+        """The largest part of each file in one of the runs."""
         begins, ends = self._edges[:-1], self._edges[1:]
         cuts = np.flatnonzero(self._bounds.searchsorted(ends, "left") > self._bounds.searchsorted(begins, "right"))
         largest = {}
@@ -94,7 +94,7 @@ class SplitFiles(Sequence[Sources]):
         return [largest.get(at, source) for at, source in enumerate(self.sources)]
 
     def _part(self, at: int, begin: int, end: int) -> Source:
-        """What a file has between two positions."""
+        """The part of a file between two positions."""
         of_file = self._edges[at : at + 2]
         begin, end = (np.clip([begin, end], *of_file) - of_file[0]).tolist()
         return self.sources[at].byte_range(begin, end)
@@ -117,7 +117,7 @@ class SplitFiles(Sequence[Sources]):
         return bounds
 
     def _bounds_near(self, positions: Array, piece: float, compression: str | None) -> Array:
-        """Of each position, itself, or an edge of its file if that is near or the file is to stay whole."""
+        """Positions, each moved to an edge of its file if the edge is near or the file stays whole."""
         files = self._edges.searchsorted(positions, side="right") - 1
         begins, ends = self._edges[files], self._edges[files + 1]
         nearest = np.where(positions - begins <= ends - positions, begins, ends)

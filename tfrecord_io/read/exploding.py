@@ -127,7 +127,7 @@ def _is_single(type_: pa.DataType) -> bool:
 
 
 def _single_values_as_lists(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """The batch with lists of one value in place of single values, which a file has where each image has one box."""
+    """Make lists of one value from single values, which a file has where each image has one box."""
     for name in names:
         at, column = batch.schema.get_field_index(name), batch[name]
         field = batch.schema.field(at)

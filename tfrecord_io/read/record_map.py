@@ -295,7 +295,7 @@ class RecordMap:
         return access
 
     def search(self, filters: Any = None) -> Iterator[tuple[Addresses, float]]:
-        """The addresses of the rows that meet a condition, which become more, and the share of the files that was read.
+        """The addresses found so far of the rows that meet a condition, and the share of the files that was read.
 
         Records that are damaged are left out.
         """

@@ -223,7 +223,7 @@ class Scan:
 
     @property
     def added(self) -> AddedColumns:
-        """The columns that are not made of features, the one of paths among them."""
+        """The columns that are not made of features, with the column of paths."""
         return self.partitions._replace(path=self.options.include_file_paths)
 
     @property

@@ -79,12 +79,12 @@ class Suggestion:
     others: tuple[str, ...] = ()
 
     def in_list(self, maker: str) -> Suggestion:
-        """The same suggestion for lists of these values, or for the steps of a feature list."""
+        """The suggestion for lists of these values, or for the steps of a feature list."""
         python = f"tfr.{'list_' if maker == 'list' else maker}"
         schema = None if self.schema is None else f"{python}({self.schema})"
-        others = tuple(f"{python}({other})" if other.startswith("tfr.") else other for other in self.others)
+        fields = (f"{python}({text})" if text.startswith("tfr.") else text for text in self.others)
         type_ = None if self.type is None else f"{maker}({self.type})"
-        return replace(self, schema=schema, type=type_, others=others)
+        return replace(self, schema=schema, type=type_, others=tuple(fields))
 
     def lines(self) -> list[str]:
         """Describe the finding, and how to read the column: a line for people, one of Python, and one for a shell."""
@@ -143,9 +143,13 @@ class TypeSample:
 
 def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
     if _is_bytes(field.type):
-        found = _suggest_format(field.name, column) or sizes.suggestion(field.name, column, is_bytes=True)
-        found = found or _suggest_one_hot(field.name, column) or _suggest_message(field.name, column)
-        return found or _suggest_raw(field.name, column)
+        return (
+            _suggest_format(field.name, column)
+            or sizes.suggestion(field.name, column, is_bytes=True)
+            or _suggest_one_hot(field.name, column)
+            or _suggest_message(field.name, column)
+            or _suggest_raw(field.name, column)
+        )
     if t.is_string(field.type) or t.is_large_string(field.type):
         return _suggest_json(field.name, column)
     if t.is_list(field.type) or t.is_large_list(field.type):
@@ -166,12 +170,15 @@ def _suggest_list(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestio
     if values.null_count or not len(values):
         return None
     if not Column(field).is_feature_list:
-        found = _suggest_format(field.name, values, "values")
-        return found.in_list("list") if found is not None and found.schema == _IMAGE else None
-    found = _suggest_format(field.name, values, "steps")
-    found = found or sizes.repeat_for_steps(column).suggestion(field.name, values, is_bytes=True, noun="steps")
-    found = found or _suggest_one_hot(field.name, values, "steps") or _suggest_vectors(field.name, values)
-    return None if found is None else found.in_list("sequence")
+        suggestion = _suggest_format(field.name, values, "values")
+        return suggestion.in_list("list") if suggestion is not None and suggestion.schema == _IMAGE else None
+    suggestion = (
+        _suggest_format(field.name, values, "steps")
+        or sizes.repeat_for_steps(column).suggestion(field.name, values, is_bytes=True, noun="steps")
+        or _suggest_one_hot(field.name, values, "steps")
+        or _suggest_vectors(field.name, values)
+    )
+    return None if suggestion is None else suggestion.in_list("sequence")
 
 
 def _suggest_format(name: str, column: pa.Array, noun: str = "records") -> Suggestion | None:
@@ -189,8 +196,8 @@ def _suggest_format(name: str, column: pa.Array, noun: str = "records") -> Sugge
         return _self_describing(name, values, "npy", f".npy arrays in {records}")
     if kind is not None and kind.endswith(" image"):
         return Suggestion(name, f"each of {records} has {kind}", _IMAGE, "image")
-    if (found := _self_describing(name, values, "tensor_proto", f"serialized tensors in {records}")) is not None:
-        return found
+    if (tensors := _self_describing(name, values, "tensor_proto", f"serialized tensors in {records}")) is not None:
+        return tensors
     if kind in (None, ForeignFile.ZEROS, "plain text", "UTF-16 text"):
         return None
     return Suggestion(name, f"each of {records} has {kind}")
@@ -215,10 +222,10 @@ def _suggest_message(name: str, column: pa.Array) -> Suggestion | None:
     values = column.drop_null()
     numbers: set[int] = set()
     for scalar in values[:_MOST_PARSED]:
-        found = _field_numbers(scalar.as_py())
-        if not found:
+        fields = _field_numbers(scalar.as_py())
+        if not fields:
             return None
-        numbers |= found
+        numbers |= fields
     if not numbers:
         return None
     shown = ", ".join(map(str, sorted(numbers)[:_MOST_FIELDS]))
@@ -262,10 +269,10 @@ def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) ->
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for scalar in values[:_MOST_TENSORS]:
         value = scalar.as_py()
-        found = _npy(value) if encoding == "npy" else _tensor_proto(value)
-        if found is None:
+        dtype_and_shape = _npy(value) if encoding == "npy" else _tensor_proto(value)
+        if dtype_and_shape is None:
             return None
-        seen.add(found)
+        seen.add(dtype_and_shape)
     dtypes, shapes = {dtype for dtype, _ in seen}, {shape for _, shape in seen}
     if len(dtypes) > 1 or len({len(shape) for shape in shapes}) > 1:
         return Suggestion(name, f"{reason}, of several dtypes or numbers of dimensions")
@@ -301,15 +308,15 @@ def _suggest_vectors(name: str, steps: pa.Array) -> Suggestion | None:
     widths = [width for width in _WIDTHS if size % width == 0]
     fitting = [(dtype, size // width) for width in widths for dtype in Dtype.usual_names(width)[:1]]
     content = _content(steps)
-    dtype, count = next((each for each in fitting if _are_floats(each[0], content)), fitting[0])
-    others = tuple(_field_text(other, (number,)) for other, number in fitting if other != dtype)
+    dtype, count = next((numbers for numbers in fitting if _are_floats(numbers[0], content)), fitting[0])
+    alternatives = tuple(_field_text(name, (number,)) for name, number in fitting if name != dtype)
     reason = f"{size:,} bytes in each of {len(steps)} sampled steps, as raw {dtype} have"
     type_ = f"tensor({dtype},{count})"
-    return Suggestion(name, reason, schema=_field_text(dtype, (count,)), type=type_, others=others)
+    return Suggestion(name, reason, schema=_field_text(dtype, (count,)), type=type_, others=alternatives)
 
 
 def _suggest_raw(name: str, column: pa.Array) -> Suggestion | None:
-    """A hint for values that all have the same number of bytes, of which no feature says what they are."""
+    """A hint for values of equal length that no feature describes."""
     values = column.drop_null()
     if len(values) < _LEAST_RECORDS or (size := _common_size(values)) is None:
         return None
@@ -429,24 +436,24 @@ class _Sizes:
         lengths = np.asarray(lengths)[present].astype(np.int64)
         if not lengths.min():
             return None
-        found = [*self._fitting(name, lengths, present, is_bytes=is_bytes)]
-        if not found:
+        fitting = [*self._fitting(name, lengths, present, is_bytes=is_bytes)]
+        if not fitting:
             return None
-        shape, dtypes = found[0]
+        shape, dtypes = fitting[0]
         if is_bytes:
             dtypes = _likely_first(dtypes, _content(column))
         names = shape if isinstance(shape, str) else tuple(shape)
-        others = [f"{dtype} in place of {dtypes[0]}" for dtype in dtypes[1:]]
-        others += [_field_text(more[0], other) for other, more in found[1:]]
+        alternatives = [f"{dtype} in place of {dtypes[0]}" for dtype in dtypes[1:]]
+        alternatives += [_field_text(names[0], shape) for shape, names in fitting[1:]]
         dtype = dtypes[0]
         if not is_bytes:
             dtype = "float32" if t.is_float32(column.type.value_type) else "int64"
-            others = [_field_text(dtype, other) for other, _ in found[1:]]
+            alternatives = [_field_text(dtype, shape) for shape, _ in fitting[1:]]
         what = f"raw {dtype}" if is_bytes else f"{dtype} values"
         shape_text = f"whose shape is in '{names}'," if isinstance(names, str) else f"of {' × '.join(map(str, names))}"
         reason = f"{what} {shape_text} in all {len(lengths)} sampled {noun}"
         type_ = f"tensor({dtype},{_shell_shape(names)})"
-        return Suggestion(name, reason, schema=_field_text(dtype, names), type=type_, others=tuple(others))
+        return Suggestion(name, reason, schema=_field_text(dtype, names), type=type_, others=tuple(alternatives))
 
     def _fitting(
         self, name: str, lengths: Array, present: Array, *, is_bytes: bool
@@ -462,11 +469,12 @@ class _Sizes:
         if 2 <= len(features) <= _MOST_SIZES:
             features.sort(key=lambda feature: (ranked.get(feature, 0), not _are_siblings(name, feature)))
             for count in range(min(4, len(features)), 1, -1):
-                shapes = [each for each in combinations(features, count) if _is_shape(each, ranked, has_many_lengths)]
+                named = combinations(features, count)
+                shapes = [shape for shape in named if _is_shape(shape, ranked, has_many_lengths)]
                 fitting = [
-                    (each, dtypes)
-                    for each in shapes
-                    if (dtypes := self._fitting_dtypes(each, lengths, present, is_bytes))
+                    (shape, dtypes)
+                    for shape in shapes
+                    if (dtypes := self._fitting_dtypes(shape, lengths, present, is_bytes))
                 ]
                 if fitting:
                     fitting.sort(key=lambda item: sum(not _are_siblings(name, feature) for feature in item[0]))
@@ -479,7 +487,7 @@ class _Sizes:
                     yield from self._channel_shapes(shapes, lengths, present, ranked, is_bytes=is_bytes)
 
     def _varying(self, name: str) -> list[str]:
-        """The features whose values differ, which confirm that they are sizes though their names do not say so."""
+        """The features whose values differ: sizes, though their names do not say so."""
         return [feature for feature, sizes in self.scalars.items() if feature != name and len(np.unique(sizes)) > 1]
 
     def _channel_shapes(

@@ -282,7 +282,7 @@ def convert_given(
 
 
 def _name_folder_above(error: FeatureNotFoundError, source: FilesLike) -> None:
-    """Say which folder to convert, if the column that a call misses stands in the path of its source."""
+    """Say which folder to convert, if the path of the source has the missing column."""
     for path in CallSource(source).paths:
         above, _, below = f"/{str(path).replace(os.sep, '/')}".partition(f"/{error.feature}=")
         if below:
@@ -379,7 +379,7 @@ def _convert(
 
 
 def _refuse_embedded(columns: Sequence[str] | str | None, embed: Any) -> None:
-    """Raise ValueError for columns to read that name one which is added afterwards."""
+    """Raise ValueError for columns to read that name a column added afterwards."""
     names = [columns] if isinstance(columns, str) else columns or ()
     for name, path in embed.items() if isinstance(embed, Mapping) else ():
         if name in names and name != path:

@@ -37,7 +37,7 @@ class Description(Report):
 
     @property
     def title(self) -> str:
-        """What is described."""
+        """The numbers of records and files."""
         of_files = f" of {counted(self.files, 'file')}" if self.files > 1 else ""
         return counted(self.records, "record") + of_files
 

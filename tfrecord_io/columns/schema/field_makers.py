@@ -442,7 +442,7 @@ _CALL = re.compile(r"\s*(?:tensor|image|sequence|list)\s*\(|\s*image\s*$")
 
 
 def is_call(type_: object) -> bool:
-    """True if a type is the text of a call of a field maker, which may leave its shape to other features."""
+    """True if a type is the text of a call of a field maker, whose shape may stand in features."""
     return isinstance(type_, str) and _CALL.match(type_) is not None
 
 

@@ -148,7 +148,7 @@ class Summary(Job):
 
 
 class Problem(str):
-    """What is wrong with a record, in place of its values."""
+    """The error of a record, in place of its values."""
 
 
 class BrowsedDataset:

@@ -1,4 +1,4 @@
-"""What the server answers to the requests of the page: JSON with HTML in it, and values as they are.
+"""Answers of the server to the requests of the page: JSON with HTML in it, and values as they are.
 
 Tests: tests/plugins/browse/test_browse_server.py.
 """
@@ -91,8 +91,8 @@ class Pages:
         if where or dataset.map.is_filtered:
             addresses = list(dataset.search(where).found[first : first + count])
         else:
-            known = min(first + count, dataset.map.find(first + count))
-            addresses = [dataset.map.address(number) for number in range(first, known)]
+            end = min(first + count, dataset.map.find(first + count))
+            addresses = [dataset.map.address(number) for number in range(first, end)]
         cells = self._cells(dataset, addresses, names)
         others = None if self.other is None else self._others(addresses, names)
         rows = []
@@ -125,8 +125,8 @@ class Pages:
         other, partners = self.other, {}
         if self.key is None:
             numbers = {address: self.dataset.map.number(address) for address in addresses}
-            known = other.map.find(max(filter(None, numbers.values()), default=0) + 1)
-            partners = {a: other.map.address(n) for a, n in numbers.items() if n is not None and n < known}
+            end = other.map.find(max(filter(None, numbers.values()), default=0) + 1)
+            partners = {a: other.map.address(n) for a, n in numbers.items() if n is not None and n < end}
         else:
             keys = other.keys(self.key).addresses
             for address, row in self.dataset.rows(addresses, [self.key]):
@@ -136,12 +136,12 @@ class Pages:
         shared = [name for name in names if name in other.names]
         cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
         missing = element("span", "no such column", class_="null")
-        found: dict[int, Any] = {}
+        shown_cells: dict[int, Any] = {}
         for address, partner in partners.items():
             shown = cells[partner]
             by_name = dict(zip(shared, shown, strict=True)) if isinstance(shown, list) else {}
-            found[address] = shown if isinstance(shown, str) else [by_name.get(name, missing) for name in names]
-        return found
+            shown_cells[address] = shown if isinstance(shown, str) else [by_name.get(name, missing) for name in names]
+        return shown_cells
 
     def record(self, query: Any) -> dict[str, Any]:
         """The page of a record."""

@@ -78,7 +78,7 @@ def open_lerobot(path: Any, *, project: Project, video_frames: str = "png", **ke
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a column of a table becomes: arrays of one shape, encoded images, or what it is."""
+    """The form of a column of a table: arrays of one shape, encoded images, or what it is."""
 
     type: pa.DataType
     shape: tuple[int, ...] = ()  # of arrays that the table has as nested lists
@@ -150,7 +150,7 @@ class _Dataset:
         )
 
     def form_of(self, field: pa.Field) -> _Form:
-        """What a column of the tables becomes."""
+        """The form that a column of the tables gets."""
         type_, shape = getattr(field.type, "storage_type", field.type), self.shapes.get(field.name, ())
         if t.is_struct(type_) and {"bytes", "path"} == {child.name for child in type_}:
             return _Form(pa.binary(), is_image=True)

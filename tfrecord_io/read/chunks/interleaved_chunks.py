@@ -118,7 +118,7 @@ class InterleavedChunks:
             part.windows = None
 
     def _decode(self, decoder: ChunkDecoder, runs: list[RunBegin], budget: RowBudget) -> bool:
-        """Decode the rows that are wanted, with those of the next part that has not ended if none are.
+        """Decode the wanted rows; without any, rows of the next part that has not ended.
 
         False if they end with something irregular.
         """
@@ -192,7 +192,7 @@ class InterleavedChunks:
         runs.append(run)
 
     def _pass(self, part: PartOfFiles, records: int, size: int) -> None:
-        """Count records that were read, and let go of a file behind its last one."""
+        """Count the records that were read, and close a file behind its last record."""
         part.record += records
         part.offset += size
         self.bytes += size
@@ -237,7 +237,7 @@ class InterleavedChunks:
         return True
 
     def _window(self, part: PartOfFiles, records: int) -> tuple[BlockReader.Buffer, bool]:
-        """The next bytes of a part with about so many records, at least one, and True if its file ends with them."""
+        """The next bytes of a part, with about so many records, and True if the file ends with them."""
         assert part.windows is not None
         size = min(_WINDOW_BYTES, int(records * part.record_bytes * _SPARE) or _FIRST_BYTES)
         stop = min(part.offset + size, part.end)

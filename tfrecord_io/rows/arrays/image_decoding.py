@@ -113,7 +113,7 @@ class ImageDecoder:
         return sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays)
 
     def _cells(self, array: pa.Array) -> list[Any]:
-        """What is decoded of each image, None where null."""
+        """The decoded part of each image, None where null."""
         cells: list[Any] = array.to_pylist()
         return cells
 
@@ -215,7 +215,7 @@ class ImageDecoder:
         return ordered((partial(read, image) for image in images), min(threads, len(images)), "images")
 
     def _reader(self) -> Callable[[tuple[int, Any]], tuple[int, Array]]:
-        """What decodes a numbered image; threads may share it."""
+        """The decoder of a numbered image; threads may share it."""
         return PixelReader.from_form(self.feature, self.form).read
 
 

@@ -259,7 +259,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
 
 
 def _check_names(out: Mapping[str, Any], names: Sequence[str], sizes: Set[str]) -> None:
-    """Check that there is one array for each column that is read, besides those of the sizes of padded rows."""
+    """Check that each column of the read has one array; arrays for the sizes of padded rows are extra."""
     for name in names:
         if name not in out:
             advice = "add one, or exclude the column with columns="
@@ -340,7 +340,7 @@ def _shapes_that_fit(name: str, rows: Ragged, target: Array) -> Array:
 
 
 def _fill_padded(name: str, rows: Ragged, out: Mapping[str, Any], layout: ColumnLayout, begin: int) -> None:
-    """Fill an array with rows that are padded to its shape, and those of their sizes, if there are any."""
+    """Fill an array with rows padded to its shape, and the arrays of their sizes, if there are any."""
     target, shapes = out[name], _shapes_that_fit(name, rows, out[name])
     room = target.shape[1 : shapes.shape[1] + 1]
     if (longer := (shapes > room).any(axis=1)).any():

@@ -117,7 +117,7 @@ class PartRows(EpochReader):
 
 
 class PartsReader:
-    """Reads parts together, those that are opened before a row of one of them is asked for."""
+    """Reads parts together, if they are opened before the first row is asked for."""
 
     def __init__(self) -> None:
         self._opened = list[PartRows]()  # not in a group so far
@@ -129,7 +129,7 @@ class PartsReader:
         return part
 
     def read(self, part: PartRows) -> bool:
-        """Read more rows of a part, and those that are wanted of others; False if it has to go on by itself."""
+        """Read more rows of a part, and the wanted rows of other parts; False if it has to go on by itself."""
         if part.group is None:
             group, self._opened = _Group(self._opened), []
             for other in group.parts:

@@ -255,7 +255,7 @@ def is_id(text: str) -> bool:
 
 
 class Kind(Enum):
-    """What a file of a directory is, by its name: the first of these kinds that the name has the form of.
+    """The kind of a file of a directory, by its name: the first of these kinds that the name has the form of.
 
     Only the last five kinds share forms: a name can be that of an index, begin with a dot, and end as a sidecar's.
     """

@@ -126,7 +126,7 @@ _OF_WRITING = (  # fields that say how files were written, and not what is in th
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Upkeep:
-    """What a manifest states for the writers of its parts: no content, so that any two are equal."""
+    """Facts for the writers of parts: no content, so that any two are equal."""
 
     revision: int = 0  # how often it was replaced since it has had parts
     retired: tuple[str, ...] = ()  # ids of parts that it does not name any more
@@ -192,7 +192,7 @@ class Manifest(NamedTuple):
 
     @property
     def facts(self) -> Manifest:
-        """What a dataset with copies of its records states, too: all but its files and how they were written."""
+        """Facts of the records, which a dataset of copies states, too: all but its files and how they were written."""
         return self._replace(**{name: self._field_defaults[name] for name in _OF_WRITING})
 
     @property
@@ -537,7 +537,7 @@ class _Parser:
         return manifest
 
     def _parted(self, document: dict[str, Any], tail: ManifestFiles) -> PartedFiles:
-        """The files of the parts, which are read later, and those that the manifest has itself."""
+        """The files of the parts, which are read later, and the files in the manifest itself."""
         pieces: list[StoredPart] = []
         for entry in self._list(document, "parts", dict):
             files, records, size = (

@@ -101,7 +101,7 @@ class AllFiles(ABC):
 
     @abstractmethod
     def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
-        """The files that are not in a part that other files have, too."""
+        """The files outside of parts that other files have, too."""
 
     @abstractmethod
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
@@ -117,7 +117,7 @@ class AllFiles(ABC):
 
     @abstractmethod
     def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """Remove the files of these numbers, and put each other file in the place of a removed one.
+        """Remove the files of these numbers, and put each new file in the place of a removed file.
 
         `files` has the number of that one before each.
         """

@@ -54,7 +54,7 @@ _LOOKS = 40  # at a manifest whose parts are replaced again and again
 
 
 class ManifestPart(NamedTuple):
-    """What a manifest states about one of its parts."""
+    """The facts of a part that stand in the manifest."""
 
     id: str  # of 16 hex digits
     files: int
@@ -82,7 +82,7 @@ class PartGoneError(ReplacedError):
 
 
 def ask_again(read: Callable[[], M], question: Callable[[M], T]) -> T:
-    """Ask a manifest that was read, and read it again if one of its parts is gone.
+    """Ask a manifest, and read it again if a part is gone.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def lost_part_error(path: str) -> CorruptRecordError:
 
 
 class PartReader:
-    """Reads the parts of a manifest, and checks that they are what it states.
+    """Reads the parts of a manifest, and compares them with the manifest.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ class PartReader:
 
 
 def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
-    """The bytes of a new part of these files, and what the manifest states about it."""
+    """The bytes of a new part with these files, and the entry for the manifest."""
     folders, of_files = files.folders
     folder = pa.DictionaryArray.from_arrays(pa.array(of_files, pa.int32()), pa.array(folders, pa.string()))
     columns = [folder, files.names, pa.array(files.records), pa.array(files.sizes), pa.array(files.checksums)]
@@ -225,7 +225,7 @@ class StoredPart:
         return self.part.files
 
     def with_reader(self, reader: PartReader) -> StoredPart:
-        """The same part, to be read by a reader."""
+        """The part, to be read by a reader."""
         return StoredPart(self.part, reader, self.__dict__.get("files"))
 
     def __eq__(self, other: object) -> bool:
@@ -273,7 +273,7 @@ class PartedFiles(ManyFiles):
             _columns(piece)
 
     def with_reader(self, reader: PartReader) -> PartedFiles:
-        """The same files, whose parts a reader reads."""
+        """The files, whose parts a reader reads."""
         return PartedFiles([p.with_reader(reader) if isinstance(p, StoredPart) else p for p in self.pieces])
 
     @cached_property
@@ -367,8 +367,8 @@ class PartedFiles(ManyFiles):
     def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
         if not isinstance(other, PartedFiles):
             return self
-        known = set(other.parts)
-        return PartedFiles([p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in known)])
+        parts = set(other.parts)
+        return PartedFiles([p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in parts)])
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         numbers: dict[str, int] = {}
@@ -376,8 +376,8 @@ class PartedFiles(ManyFiles):
             left = [path for path in paths if path not in numbers]
             if not left:
                 break
-            found = zip(left, _columns(piece).numbers_of(left), strict=True)
-            numbers.update((path, end - len(piece) + at) for path, at in found if at is not None)
+            places = zip(left, _columns(piece).numbers_of(left), strict=True)
+            numbers.update((path, end - len(piece) + at) for path, at in places if at is not None)
         return list(map(numbers.get, paths))
 
     def in_folders(self, names: Collection[str]) -> ManifestFiles:

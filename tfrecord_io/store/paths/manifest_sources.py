@@ -135,7 +135,7 @@ class _Dataset:
         return Source.from_entry(self.fs, entry, shard=shard, partitions=ColumnFolder.pairs_in(f"/{file.path}", "/"))
 
     def absolute(self, directory: str) -> _Dataset:
-        """The same files by absolute paths; `directory` is the working directory in which they were looked up."""
+        """The files by absolute paths; `directory` is the working directory in which they were looked up."""
         version = self.version._replace(name=os.path.join(directory, self.version.name))
         return _Dataset(version, self.columns, self.count, self._all)
 
@@ -172,7 +172,7 @@ class ManifestSources(Sources):
 
     @cached_property
     def _numbers(self) -> Array:
-        """Of the files, in the manifest."""
+        """Numbers of the files in the manifest."""
         return self._dataset.order[self._places]
 
     @overload

@@ -130,7 +130,7 @@ class Output:
         return ShardName.make(self.base, index, self.count) + self.suffix
 
     def added_by(self, id: str, first: int, compression: str | None) -> Output:
-        """The same for the shards that a writing adds to those below number `first`, in the dataset's compression."""
+        """The output of a writing that adds shards, from number `first` on, in the dataset's compression."""
         if not self.inferred or compression is None:
             return replace(self, id=id, first=first)
         codec = CODECS.find(compression)

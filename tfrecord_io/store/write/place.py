@@ -349,7 +349,7 @@ class Place(ABC):
 
 
 def _again(manifest: Manifest | None, path: str) -> Manifest:
-    """The same manifest, to be written as the next one, with another text."""
+    """Make a manifest with other text and equal facts, to be written as the next one."""
     if manifest is None:
         raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", path)
     return manifest._replace(upkeep=Upkeep(manifest.upkeep.revision + 1, manifest.upkeep.retired))

@@ -212,7 +212,7 @@ class ConditionalPlace(RemotePlace):
         return None if self._known is None else self._known[1]
 
     def _reads(self) -> Callable[[], Manifest | None]:
-        """Returns the manifest that is known, and at each call after the first one the manifest that is there."""
+        """Returns the known manifest at the first call, and the current manifest at each later call."""
         calls = count()
 
         def read() -> Manifest | None:

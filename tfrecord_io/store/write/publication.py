@@ -642,7 +642,7 @@ class Publication:
             self.old.remove_replaced([*(str(file.staged) for file in staged), *self.old.fences])
 
     def _unnamed(self, manifest: Manifest, names: Sequence[str]) -> list[str]:
-        """Filter names to those that a manifest, or if its parts are gone the one that is there, does not name."""
+        """Filter names to the ones missing in a manifest, or if its parts are gone in the current manifest."""
         manifests = iter([manifest])
 
         def unnamed_in(manifest: Manifest | None) -> list[str]:
