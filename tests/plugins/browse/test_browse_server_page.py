@@ -176,7 +176,6 @@ def test_a_link_opens_a_record(page: Any, browse: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(90)}, tmp_path / "train@3")
     page.open(browse(tmp_path) + "#train-00001:4", 1280)
     wait(page, "!$('record').hidden && $('content').textContent.includes('34')")
-    page.evaluate("history.back()")
 
 
 def test_a_filter_is_completed_counted_and_changed(page: Any, browse: Any, tmp_path: Path) -> None:
