@@ -81,8 +81,8 @@ class PartGoneError(ReplacedError):
         super().__init__(errno.ESTALE, text, path)
 
 
-def ask_again(read: Callable[[], M], question: Callable[[M], T]) -> T:
-    """Ask a manifest, and read it again if a part is gone.
+def ask_again(read: Callable[[], M], question: Callable[[M], T], *known: M) -> T:
+    """Ask a manifest, and read it again if a part is gone; one that is `known` is asked first.
 
     Raises
     ------
@@ -90,8 +90,8 @@ def ask_again(read: Callable[[], M], question: Callable[[M], T]) -> T:
         The manifest still names the part.
     """
     gone = ""
-    for _ in range(_LOOKS):
-        manifest = read()
+    for look in range(_LOOKS):
+        manifest = known[look] if look < len(known) else read()
         try:
             return question(manifest)
         except PartGoneError as error:

@@ -77,13 +77,12 @@ class _Dataset:
 
     def _ask(self, question: Callable[[ManyFiles], T]) -> T:
         """Ask the files; where parts of their manifest are gone, those of the manifest that is there by now."""
-        known = iter([] if self._all is None else [self._all])
 
         def read() -> ManyFiles:
-            self._all = next(known, None) or self._read()
+            self._all = self._read()
             return self._all
 
-        return ask_again(read, question)
+        return ask_again(read, question, *([] if self._all is None else [self._all]))
 
     def _read(self) -> ManyFiles:
         """Read the files from the manifest; ReplacedError if it is not the one any more that they were found by."""

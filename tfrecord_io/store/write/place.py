@@ -174,9 +174,9 @@ class Place(ABC):
             self._found = version, manifest
         return self._found[1]
 
-    def ask(self, question: Callable[[Manifest | None], T]) -> T:
-        """Ask the manifest as `find` finds it, and again if a part is gone, as another writer has replaced it."""
-        return ask_again(self.find, question)
+    def ask(self, question: Callable[[Manifest | None], T], *known: Manifest | None) -> T:
+        """Ask the manifest that is `known`, or that `find` finds, and again if another writer has replaced it."""
+        return ask_again(self.find, question, *known)
 
     def withdraw(self) -> None:
         """Remove the manifest that was found last."""
@@ -310,9 +310,8 @@ class Place(ABC):
         if reason is not None:
             advice = "nothing was published; write fewer, larger shards (max_shard_bytes=), or rename them"
             raise ValueError(f"'{self.path}': no reader would accept the manifest of this dataset: {reason}; {advice}")
-        if not (
-            manifest.parts or manifest.upkeep.revision
-        ):  # one that is arranged again is equal, and has another text
+        is_arranged = manifest.parts or manifest.upkeep.revision
+        if not is_arranged:  # else an equal one may have another text
             self._formatted = manifest, text
         return text
 

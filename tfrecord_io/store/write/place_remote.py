@@ -17,7 +17,6 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from itertools import count
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -180,7 +179,8 @@ class ConditionalPlace(RemotePlace):
     def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         unused: list[str] = []  # parts of manifests that were refused
         for attempt in range(_PUTS):
-            old, new, arranged = ask_again(self._reads(), partial(self._change, change))
+            known = [] if self._known is None else [self._known[0]]
+            old, new, arranged = ask_again(self.read, partial(self._change, change), *known)
             if arranged is None:
                 self._remove_parts(unused)
                 return old, new
@@ -210,15 +210,6 @@ class ConditionalPlace(RemotePlace):
     @property
     def _known_version(self) -> str | None:
         return None if self._known is None else self._known[1]
-
-    def _reads(self) -> Callable[[], Manifest | None]:
-        """Returns the known manifest at the first call, and the current manifest at each later call."""
-        calls = count()
-
-        def read() -> Manifest | None:
-            return self.read() if next(calls) or self._known is None else self._known[0]
-
-        return read
 
     def _store_part(self, name: str, body: bytes) -> None:
         self._try(self._put, self._key_of(name), body, None)  # its name is new: a refusal says that it is there

@@ -31,7 +31,7 @@ from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, Txn, ids_replaced
-from tfrecord_io.store.paths.manifest_parts import PartGoneError, ask_again
+from tfrecord_io.store.paths.manifest_parts import PartGoneError
 from tfrecord_io.store.paths.path_search import list_directory, other_files, record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
@@ -335,20 +335,16 @@ class Publication:
 
     def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
-        last = None if self.known is None else self._last_with_records()
-        if last is None:
-            return None
-        entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
-        return None if entry is None or entry.directory else (Source.from_entry(self.place.fs, entry), last.bytes)
-
-    def _last_with_records(self) -> ManifestFile | None:
-        known = iter([self.known])
 
         def last_in(manifest: Manifest | None) -> ManifestFile | None:
             files: Sequence[ManifestFile] = () if manifest is None else manifest.files
             return next((file for file in reversed(files) if file.records), None)
 
-        return ask_again(lambda: next(known, None) or self.place.find(), last_in)
+        last = None if self.known is None else self.place.ask(last_in, self.known)
+        if last is None:
+            return None
+        entry = self.place.fs.entry(f"{self.place.directory}{last.path}{suffix}", is_file=True)
+        return None if entry is None or entry.directory else (Source.from_entry(self.place.fs, entry), last.bytes)
 
     def has_txn(self, txns: Sequence[Txn]) -> bool:
         """True if one of these transactions was in when the dataset was looked at: nothing is to be written."""
@@ -643,14 +639,13 @@ class Publication:
 
     def _unnamed(self, manifest: Manifest, names: Sequence[str]) -> list[str]:
         """Filter names to the ones missing in a manifest, or if its parts are gone in the current manifest."""
-        manifests = iter([manifest])
 
         def unnamed_in(manifest: Manifest | None) -> list[str]:
             if manifest is None:
                 return []
             return [name for name, number in zip(names, manifest.numbers_of(names), strict=True) if number is None]
 
-        return ask_again(lambda: next(manifests, None) or self.place.find(), unnamed_in)
+        return self.place.ask(unnamed_in, manifest)
 
     def _still_gone(self, gone: Sequence[str]) -> list[str]:
         """Filter replaced files to the ones this writer may remove by the current manifest."""
@@ -863,8 +858,7 @@ class Publication:
 
     def _is_in(self, manifest: Manifest) -> bool:
         """Like `_has_own`, or, if parts of the manifest are gone by now, of the one that is there."""
-        manifests = iter([manifest])
-        return ask_again(lambda: next(manifests, None) or self.place.find(), self._if_own) is not None
+        return self.place.ask(self._if_own, manifest) is not None
 
     def _if_own(self, manifest: Manifest | None) -> Manifest | None:
         """The manifest, if it has this writer's shards."""
