@@ -200,15 +200,8 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     if isinstance(payload, str) or _is_message(payload):
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
     decoder, record = get_engine().decoder(_ALL), _record_of(payload)
-    length = len(record).to_bytes(8, "little")  # a frame with a checksum of its length only
-    frame = b"".join(
-        (
-            length,
-            FrameHeader.mask_crc(get_engine().crc32c(length)).to_bytes(4, "little"),
-            record,
-            bytes(FrameHeader.FOOTER_BYTES),
-        )
-    )
+    # A frame with a checksum of its length only.
+    frame = b"".join((FrameHeader.of(len(record)), record, bytes(FrameHeader.FOOTER_BYTES)))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'

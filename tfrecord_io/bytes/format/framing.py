@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 
 def crc32c(data: Any, value: int = 0) -> int:
@@ -33,10 +33,30 @@ class FrameHeader(bytes):
     FOOTER_BYTES: ClassVar = 4  # behind the payload: u32 masked CRC32C of it
     FRAME_BYTES: ClassVar = BYTES + FOOTER_BYTES  # of a frame besides its payload
 
+    @classmethod
+    def of(cls, length: int) -> Self:
+        """What is before a payload of `length` bytes.
+
+        >>> FrameHeader.of(300).is_intact, FrameHeader.of(300).payload_length
+        (True, 300)
+        """
+        stated = length.to_bytes(8, "little")
+        return cls(stated + cls._masked_crc32c(stated).to_bytes(4, "little"))
+
     @staticmethod
     def mask_crc(crc: int) -> int:
         """Mask a CRC32C as TFRecord stores it."""
         return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+    @classmethod
+    def _masked_crc32c(cls, data: bytes) -> int:
+        from numpy import frombuffer, uint8
+
+        from tfrecord_io.bytes._native import (
+            _kernel,  # every read looks for a header first: `crc32c` takes 20 ms to import
+        )
+
+        return cls.mask_crc(_kernel.crc32c(frombuffer(data, uint8), 0))
 
     @property
     def payload_length(self) -> int:
@@ -51,14 +71,8 @@ class FrameHeader(bytes):
     @property
     def is_intact(self) -> bool:
         """True if it begins with a length and its checksum, as other data does with a probability of 2**-32."""
-        from numpy import frombuffer, uint8
-
-        from tfrecord_io.bytes._native import (
-            _kernel,  # every read looks for a header first: `crc32c` takes 20 ms to import
-        )
-
         stored = int.from_bytes(self[8 : self.BYTES], "little")
-        return len(self) >= self.BYTES and self.mask_crc(_kernel.crc32c(frombuffer(self[:8], uint8), 0)) == stored
+        return len(self) >= self.BYTES and self._masked_crc32c(self[:8]) == stored
 
 
 _SAMPLED_RECORDS = 8
