@@ -25,6 +25,7 @@ from tfrecord_io.base import Expansion, printable
 from tfrecord_io.bytes import Array, Dtype, ForeignFile
 from tfrecord_io.columns import ArrayBuffers, Column
 from tfrecord_io.errors import DecodeError
+from tfrecord_io.read.stored_record import StoredBytes
 
 _MOST_SIZES = 12  # integer features that are tried as sizes
 _MOST_TENSORS = 50  # values that are parsed as serialized tensors
@@ -234,34 +235,15 @@ def _suggest_message(name: str, column: pa.Array) -> Suggestion | None:
 
 def _field_numbers(value: bytes) -> set[int] | None:
     """The numbers of the fields of a protobuf message; None if bytes are none, or too few to tell."""
-    numbers, at = set[int](), 0
-    while at < len(value):
-        tag, at = _varint(value, at)
-        number, wire_type = tag >> 3, tag & 7
-        if not 0 < number <= _MOST_NUMBER or wire_type not in (0, 1, 2, 5):
-            return None
-        if wire_type == 0:
-            _, at = _varint(value, at)
-        elif wire_type == 2:
-            length, at = _varint(value, at)
-            at += length
-        else:
-            at += 8 if wire_type == 1 else 4
-        numbers.add(number)
-    return numbers if at == len(value) and len(value) >= _LEAST_MESSAGE else None
-
-
-def _varint(value: bytes, at: int) -> tuple[int, int]:
-    """A number in base 128 and where it ends; behind the end if it does not end."""
-    number = 0
-    for shift in range(0, 70, 7):
-        if at >= len(value):
-            break
-        number |= (value[at] & 0x7F) << shift
-        at += 1
-        if value[at - 1] < 0x80:
-            return number, at
-    return 0, len(value) + 1
+    numbers = set[int]()
+    try:
+        for number, _ in StoredBytes.of(lambda begin, end: value[begin:end], len(value)).fields():
+            if not 0 < number <= _MOST_NUMBER:
+                return None
+            numbers.add(number)
+    except ValueError:
+        return None
+    return numbers if len(value) >= _LEAST_MESSAGE else None
 
 
 def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) -> Suggestion | None:
