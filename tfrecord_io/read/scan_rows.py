@@ -5,7 +5,6 @@ Tests: tests/read/test_scan.py and tests/read/test_scan_narrowing.py.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -42,8 +41,10 @@ class ScanRows:
 
         It is the same in other processes.
         """
+        from hashlib import sha256  # which loads OpenSSL
+
         scan = self.scan
-        digest = hashlib.sha256(scan.features.to_arrow().serialize())
+        digest = sha256(scan.features.to_arrow().serialize())
         digest.update(pa.schema(scan.partitions.fields).serialize())
         others = PACE | PLACES | {"schema", "schema_overrides"}
         options = sorted(item for item in scan.options.changes.items() if item[0] not in others)
