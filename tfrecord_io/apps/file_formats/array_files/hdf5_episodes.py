@@ -204,25 +204,25 @@ class _File:
             yield cls(source, groups, limits, opened)
 
     def _find_episodes(self, datasets: Mapping[str, h5py.Dataset | str], groups: EpisodeGroups) -> list[_Episode]:
-        lengths: dict[str, dict[str, h5py.Dataset | str]] = {}
+        members: dict[str, dict[str, h5py.Dataset | str]] = {}  # of each episode, by path
         for name, dataset in datasets.items():
             place = groups.split(name)
             if place is not None:
-                lengths.setdefault(place[0], {})[place[1]] = dataset
+                members.setdefault(place[0], {})[place[1]] = dataset
             elif name not in self.masks:
                 self.others.append(name)
-        if not lengths:
+        if not members:
             shown = "/".join(groups.parts)
             names = f"the file has {column_list([*datasets][:8])}" if datasets else "the file has none"
             raise DecodeError(f"no group '{printable(shown)}' has datasets: {names}", path=self.path, expected=shown)
         shared = self._shared_attributes(groups)
-        episodes = [self._episode(path, lengths[path], groups, shared) for path in sorted(lengths, key=_natural_key)]
+        episodes = [self._episode(path, members[path], groups, shared) for path in sorted(members, key=_natural_key)]
         steps = sum(episode.steps for episode in episodes)
         total = f"{groups.fixed}{TOTAL}"
         if (
-            (count_field := shared.get(total)) is not None
-            and count_field.shape == ()
-            and count_field.read()[0].as_py() == steps
+            (stated_total := shared.get(total)) is not None
+            and stated_total.shape == ()
+            and stated_total.read()[0].as_py() == steps
         ):
             for episode in episodes:  # it is written again for the episodes that remain
                 del episode.attributes[total]
@@ -249,14 +249,14 @@ class _File:
         shapes = {name: None if isinstance(item, str) else tuple(item.shape) for name, item in datasets.items()}
         lengths = Counter(shape[0] for shape in shapes.values() if shape)
         steps = lengths.most_common(1)[0][0] if lengths else 0
-        fields = self._attributes(path or "/")
-        count = fields.get(NUM_SAMPLES)
+        attributes = self._attributes(path or "/")
+        count = attributes.get(NUM_SAMPLES)
         if count is not None and count.shape == () and count.read()[0].as_py() == steps:
-            del fields[NUM_SAMPLES]
+            del attributes[NUM_SAMPLES]
         name = path.removeprefix(groups.fixed) if groups.parts else FileName.of_path(self.path).name.rpartition(".")[0]
         shown = f"{self.path}: {path}" if path else self.path
         values = {name: partial(self._value, f"{shown}/{name}", dataset) for name, dataset in datasets.items()}
-        return _Episode(name, shown, steps, shapes=shapes, values=values, attributes={**shared, **fields})
+        return _Episode(name, shown, steps, shapes=shapes, values=values, attributes={**shared, **attributes})
 
     def _value(self, path: str, dataset: h5py.Dataset | str) -> _Value:
         if isinstance(dataset, str):
