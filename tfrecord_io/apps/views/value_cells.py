@@ -41,7 +41,7 @@ class LargeValue:
     size: int
 
 
-def value_of(column: pa.NDArray[Any], at: int, field: pa.Field) -> Any:
+def value_of(column: pa.Array, at: int, field: pa.Field) -> Any:
     """The value of a row, as `value_cell` takes it.
 
     Text, bytes and lists of them need no import of pandas, which takes longer than a screen.
