@@ -266,6 +266,6 @@ class StoredRecord:
         for piece in chain.from_iterable(part.pieces() if isinstance(part, StoredBytes) else [part] for part in parts):
             payload[at : at + len(piece)] = piece
             at += len(piece)
-        frame[: FrameHeader.BYTES] = FrameHeader.of(len(payload))
+        frame[: FrameHeader.BYTES] = FrameHeader.make(len(payload))
         frame[-FrameHeader.FOOTER_BYTES :] = FrameHeader.mask_crc(crc32c(payload)).to_bytes(4, "little")
         return frame

@@ -201,7 +201,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
         raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
     decoder, record = get_engine().decoder(_ALL), _record_of(payload)
     # A frame with a checksum of its length only.
-    frame = b"".join((FrameHeader.of(len(record)), record, bytes(FrameHeader.FOOTER_BYTES)))
+    frame = b"".join((FrameHeader.make(len(record)), record, bytes(FrameHeader.FOOTER_BYTES)))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
         advice = 'read other messages and plain bytes with read_table(record_type="bytes")'

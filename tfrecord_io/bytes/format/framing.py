@@ -34,10 +34,10 @@ class FrameHeader(bytes):
     FRAME_BYTES: ClassVar = BYTES + FOOTER_BYTES  # of a frame besides its payload
 
     @classmethod
-    def of(cls, length: int) -> Self:
-        """What is before a payload of `length` bytes.
+    def make(cls, length: int) -> Self:
+        """The header of a payload of `length` bytes.
 
-        >>> FrameHeader.of(300).is_intact, FrameHeader.of(300).payload_length
+        >>> FrameHeader.make(300).is_intact, FrameHeader.make(300).payload_length
         (True, 300)
         """
         stated = length.to_bytes(8, "little")
