@@ -311,15 +311,9 @@ def _check_suffix(field: pa.Field, *, is_raw_image: bool) -> None:
         reason = "raw pixels become PNG files, by whose suffix readers decode them"
     if reason is None:
         return
-    suffix = (
-        "png"
-        if is_raw_image
-        else "jpg"
-        if Column(field.type).is_bytes
-        else "txt"
-        if Column(field.type).is_text
-        else "cls"
-    )
+    column = Column(field.type)
+    fitting = (("png", is_raw_image), ("jpg", column.is_bytes), ("txt", column.is_text), ("cls", True))
+    suffix = next(suffix for suffix, fits in fitting if fits)
     option = f"target_options={{'rename': {{{printable(name)!r}: {suffix!r}}}}}"
     raise EncodeError(
         f"the name cannot be a suffix in an archive: {reason}",
