@@ -19,7 +19,7 @@ from arrow_tables import assert_equal
 from reading import read_by
 from reading_modes import blocks_of, matching_records_only
 from servers import Bucket
-from tfrecord_io.read.index.record_index import Fingerprint
+from tfrecord_io.read.index.fingerprint import Fingerprint
 
 f = pc.field
 

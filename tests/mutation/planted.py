@@ -273,7 +273,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "may_pass = np.zeros(rows, bool)",
     ),
     Fault(
-        "read/index/record_index.py",
+        "read/index/fingerprint.py",
         "a file that has grown fits its index",
         "if (chosen[-1][0] if chosen else 0) != file.size:",
         "if (chosen[-1][0] if chosen else 0) > file.size:",

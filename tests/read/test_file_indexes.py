@@ -54,7 +54,7 @@ def test_no_index_is_written_for_damaged_files(tmp_path: Path) -> None:
 def test_check_looks_at_every_header(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An index that fits at both ends, but not in between; as of a large file, of which not all are compared first."""
     monkeypatch.setattr("tfrecord_io.read.index.find_index.SMALL_BYTES", 0)
-    ends = "tfrecord_io.read.index.record_index.some_records"
+    ends = "tfrecord_io.read.index.fingerprint.some_records"
     monkeypatch.setattr(ends, lambda count, most: np.array([0, count - 1]))
     path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
     for text in ("0 26\n26 52\n78 26\n104 26\n", "0 26\n26 30\n56 22\n78 26\n104 26\n"):

@@ -341,7 +341,7 @@ def test_wrong_offsets_in_an_index_are_detected_when_used(
 ) -> None:
     """As those of a large file may be, of which not all are compared."""
     monkeypatch.setattr("tfrecord_io.read.index.find_index.SMALL_BYTES", 0)
-    ends = "tfrecord_io.read.index.record_index.some_records"
+    ends = "tfrecord_io.read.index.fingerprint.some_records"
     monkeypatch.setattr(ends, lambda count, most: np.array([0, count - 1]))
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(4)}, path, embed_schema=False)

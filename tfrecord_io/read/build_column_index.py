@@ -49,8 +49,8 @@ from tfrecord_io.read.index.column_index import (
     write_columns,
 )
 from tfrecord_io.read.index.find_index import SUFFIXES
+from tfrecord_io.read.index.fingerprint import Fingerprint, untouched_state
 from tfrecord_io.read.index.indexed_files import IndexedFiles
-from tfrecord_io.read.index.record_index import Fingerprint, untouched_state
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess

@@ -175,7 +175,8 @@ def _piece(source: Source, begin: int, end: int, length: int) -> Source:
     """The records of a file from number `begin` to `end`, of `length`, which ``dataset_info.json`` states."""
     from tfrecord_io.columns import TfdsInfo
     from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
-    from tfrecord_io.read.index.record_index import RecordIndex, scan_sizes
+    from tfrecord_io.read.index.header_scan import scan_sizes
+    from tfrecord_io.read.index.record_index import RecordIndex
     from tfrecord_io.store import RandomAccessFile
 
     with RandomAccessFile.open_plain(source, "a slice of a split") as file:

@@ -24,7 +24,8 @@ from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, inde
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes, read_index
-from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex, scan_index
+from tfrecord_io.read.index.header_scan import scan_index
+from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.read.index.write_index import write_index
 from tfrecord_io.read.opening import CallSource
 from tfrecord_io.store import RandomAccessFile, Source

@@ -24,7 +24,7 @@ from tfrecord_io.bytes import Array, Checks, FaultCode, FrameHeader, get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.index.find_index import read_index, unless_stale
-from tfrecord_io.read.index.record_index import HeaderScanner
+from tfrecord_io.read.index.header_scan import HeaderScanner
 from tfrecord_io.read.plan_random_access import index_around_damage
 from tfrecord_io.store import RandomAccessFile, Source
 

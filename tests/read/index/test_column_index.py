@@ -35,7 +35,8 @@ from tfrecord_io.bytes.format.framing import FrameHeader
 from tfrecord_io.read.index import column_index
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, write_columns
 from tfrecord_io.read.index.find_index import open_columns
-from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
+from tfrecord_io.read.index.fingerprint import Fingerprint
+from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store.paths.resolve import resolve_inputs

@@ -20,7 +20,7 @@ from reading import read_by
 from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.read.index import find_index, record_index
+from tfrecord_io.read.index import find_index, fingerprint
 from tfrecord_io.rows.training.batches_by_number import open_by_number
 
 SCHEMA = {"id": "int64", "label": "int64", "pad": "bytes"}
@@ -30,10 +30,10 @@ Ids = list[int]
 @pytest.fixture(autouse=True)
 def few_records_are_compared(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The first and the last record of each file, as if it had many."""
-    for module in (record_index, find_index):
+    for module in (fingerprint, find_index):
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
     for is_local in (True, False):
-        monkeypatch.setitem(record_index._SOME, is_local, 2)
+        monkeypatch.setitem(fingerprint._SOME, is_local, 2)
     with matching_records_only():
         yield
 

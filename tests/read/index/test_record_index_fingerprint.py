@@ -23,7 +23,7 @@ from reading_modes import matching_records_only
 from rounds import rounds
 from servers import Bucket
 from tfrecord_io.read.file_indexes import write_indexes
-from tfrecord_io.read.index import find_index, record_index
+from tfrecord_io.read.index import find_index, fingerprint
 from tfrecord_io.store.read.random_access_file import RandomAccessFile, RemoteRandomAccessFile
 
 SCHEMA = {"id": "string", "label": "int64", "pad": "bytes"}
@@ -155,7 +155,7 @@ WAYS = {
 @pytest.mark.parametrize("small", [True, False])
 def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files up to 256 KiB are compared wholly; of larger ones as many records as are written here."""
-    for module in (record_index, find_index) if not small else ():
+    for module in (fingerprint, find_index) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
 
     @settings(max_examples=rounds(60))
@@ -169,9 +169,9 @@ def test_on_a_disk(small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("small", [True, False])
 def test_in_a_bucket(s3: Bucket, small: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (record_index, find_index) if not small else ():
+    for module in (fingerprint, find_index) if not small else ():
         monkeypatch.setattr(module, "SMALL_BYTES", 0)
-    for most in (record_index._SOME, find_index._HEADERS):
+    for most in (fingerprint._SOME, find_index._HEADERS):
         monkeypatch.setitem(most, False, 64)
 
     @settings(max_examples=rounds(10, 5))
@@ -280,7 +280,7 @@ def test_requests_of_an_index_in_a_bucket(s3: Bucket, monkeypatch: pytest.Monkey
 def test_an_index_without_a_fingerprint_is_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2]}, path)
-    monkeypatch.setattr(record_index.Fingerprint, "to_json", lambda fingerprint: None)
+    monkeypatch.setattr(fingerprint.Fingerprint, "to_json", lambda fingerprint: None)
     tfr.build_index(path, columns=["x"])
     with pytest.warns(tfr.errors.StaleIndexWarning, match="the column index"):
         assert tfr.read_table(path, filters=pc.field("x") == 2)["x"].to_pylist() == [2]
@@ -303,7 +303,7 @@ def test_the_checksum_that_a_manifest_states(tmp_path: Path) -> None:
 
 @given(st.integers(0, 10**9), st.integers(2, 64))
 def test_some_records(count: int, most: int) -> None:
-    chosen = record_index.some_records(count, most).tolist()
+    chosen = fingerprint.some_records(count, most).tolist()
     assert chosen == sorted(set(chosen))
     assert len(chosen) == min(count, most)
     assert not count or (chosen[0], chosen[-1]) == (0, count - 1)

@@ -184,7 +184,7 @@ def _count_without_reading(source: Source, index: Source | None, known: KnownCou
         return None  # reading many small ones in parallel is faster
     if not known.may_be_plain:
         return None
-    from tfrecord_io.read.index.record_index import scan_sizes  # for large files in buckets only
+    from tfrecord_io.read.index.header_scan import scan_sizes  # for large files in buckets only
     from tfrecord_io.store import RandomAccessFile
 
     try:

@@ -37,7 +37,8 @@ from tfrecord_io.bytes import FrameHeader, crc32c
 from tfrecord_io.columns import ArrayBuffers, Column, Projection, int64_array
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.read.index.column_chunk import ChunkShape, is_variable, pack_chunk, stored_type, unpack_chunk
-from tfrecord_io.read.index.record_index import Fingerprint, RecordIndex
+from tfrecord_io.read.index.fingerprint import Fingerprint
+from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.store import BlockReader, FileName, RandomAccessFile
 
 COLUMNS_SUFFIX = FileName.COLUMN_INDEX_SUFFIX

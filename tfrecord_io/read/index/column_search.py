@@ -122,9 +122,9 @@ class ColumnSearch:
         `indexes` are the `column_indexes`, where they were looked for.
 
         Where an index has all columns that are `wanted`, and is known to be of the file's content, these are the
-        values; else the matches. An index that is damaged or does not match its file is none; `warns` gets the texts of
-        warnings. Nor is, for a piece of a file, one that was compared with some of its records only: those that it
-        names in other pieces may be what tells that it is of another content.
+        values; else the matches. An index that is damaged or does not match its file counts as none; `warns` gets the
+        texts of warnings. An index that was compared with some records only counts as none for a piece of a file: the
+        records that differ may be in other pieces.
         """
         if indexes is None:
             indexes = column_indexes(sources)

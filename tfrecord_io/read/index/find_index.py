@@ -236,7 +236,7 @@ def _check_records(
     index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
 ) -> None:
     """Compare an index with the records of its file: with some, or with all if the file is small or one differs."""
-    from tfrecord_io.read.index.record_index import scan_sizes
+    from tfrecord_io.read.index.header_scan import scan_sizes
 
     if _fits_some(index, index_source, source=source, file=file, checks=checks) and file.size > SMALL_BYTES:
         return
@@ -257,7 +257,7 @@ def _fits_some(
     index: RecordIndex | LineIndex, index_source: Source, source: Source, file: RandomAccessFile, checks: Checks
 ) -> bool:
     """True if some records of a file are where its index says; CorruptRecordError if the first or last one is not."""
-    from tfrecord_io.read.index.record_index import some_records
+    from tfrecord_io.read.index.fingerprint import some_records
 
     if index.end != file.size:
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"

@@ -15,7 +15,8 @@ from tfrecord_io.bytes import Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
-from tfrecord_io.read.index.record_index import RecordIndex, scan_index
+from tfrecord_io.read.index.header_scan import scan_index
+from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.store import BlockReader, PackedSources, RandomAccessFile, Source, Sources
 
 try:
