@@ -239,8 +239,12 @@ def test_annotations_alone(tmp_path: Path, format: str) -> None:
     )
     without = [{name: value for name, value in row.items() if name != "image/encoded"} for row in rows]
     path = write(tmp_path, *without)
-    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no column 'image/encoded'.*images=\"none\""):
+    with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"no column 'image/encoded'.*images=\"none\"") as raised:
         convert(path, tmp_path / "no", format)
+    assert (
+        raised.value.hint_cli
+        == "--images none writes annotations without images; " + raised.value.hint.split("; ", 1)[1]
+    )
     run = CliRunner().invoke(command, ["convert", str(path), f"{tmp_path}/cli", "--to", format, "--images", "none"])
     assert run.exit_code == 0, run.output
     for name in files:

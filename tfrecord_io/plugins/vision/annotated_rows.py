@@ -167,11 +167,9 @@ class AnnotatedRecords:
         for names in [[image], *needed] if needs_images else needed:
             if not set(names) & set(used):
                 reason = f"no column '{names[-1]}', which annotated images have"
-                advice = f"it has: {', '.join(schema.names)}"
-                advice_cli = f"it has: {', '.join(schema.names)}"
-                advice = f"{_ALONE}; {advice}" if names == [_ENCODED] else advice
-                advice_cli = f"{_ALONE_CLI}; {advice}" if names == [_ENCODED] else advice
-                raise FeatureNotFoundError(reason, feature=names[-1], hint=advice, hint_cli=advice_cli)
+                has = f"it has: {', '.join(schema.names)}"
+                hint, hint_cli = (f"{_ALONE}; {has}", f"{_ALONE_CLI}; {has}") if names == [_ENCODED] else (has, has)
+                raise FeatureNotFoundError(reason, feature=names[-1], hint=hint, hint_cli=hint_cli)
         declared = {name: types[name] for name in used if types[name] is not None}
         overrides = {**declared, **(options.schema_overrides or {})} if options.schema is None else None
         options = replace(options, columns=tuple(used), schema_overrides=overrides)
