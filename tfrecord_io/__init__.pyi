@@ -30,7 +30,6 @@ from tfrecord_io.apps.tools.shuffle import sample as sample
 from tfrecord_io.apps.tools.shuffle import shuffle as shuffle
 from tfrecord_io.apps.tools.split import merge as merge
 from tfrecord_io.apps.tools.split import split as split
-from tfrecord_io.apps.tools.verify import verify as verify
 from tfrecord_io.apps.tools.versions import show_versions as show_versions
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.columns.schema.field_makers import image as image
@@ -49,6 +48,7 @@ from tfrecord_io.read.file_indexes import build_index as build_index
 from tfrecord_io.read.file_metadata import read_metadata as read_metadata
 from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
+from tfrecord_io.read.verifying.verify import verify as verify
 from tfrecord_io.rows.arrays.read_arrays import read_arrays as read_arrays
 from tfrecord_io.rows.training.iterator import iter_arrays as iter_arrays
 from tfrecord_io.write.adopting import adopt as adopt

@@ -24,8 +24,8 @@ import pytest
 from runs import by_seed, explored_of_three, run, simulated
 from scheduler import GivenSchedule
 
-from tfrecord_io.apps.tools import file_check
 from tfrecord_io.read.index import find_index
+from tfrecord_io.read.verifying import file_check
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
 from tfrecord_io.store.paths import found_manifests, manifest, manifest_sources, path_search, sidecars
 from tfrecord_io.store.read import source

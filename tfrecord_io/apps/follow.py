@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Self
 
 from tfrecord_io.apps.lazy_dataset import Dataset, dataset
-from tfrecord_io.base import check_keywords
+from tfrecord_io.kit import check_keywords
 from tfrecord_io.typing import OpenedDataset, Path
 
 

@@ -39,7 +39,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "apps.tools.join": "join",
         "read.counting": "count",
         "apps.tools.describe": "describe",
-        "apps.tools.verify": "verify",
+        "read.verifying.verify": "verify",
         "write.salvaging": "salvage",
         "apps.tools.diff": "diff",
         "read.file_indexes": "build_index",

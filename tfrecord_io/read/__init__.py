@@ -13,11 +13,9 @@ _HOMES = {
     "Recovery": "chunks.recovery",  # Decides at each fault whether reading goes on, moves the walker there
     "SkippedRegion": "chunks.skipped_region",  # A damaged part of a file that a reader left out
     "SkippedRegions": "chunks.skipped_regions",  # The regions that were left out, their table and texts
-    "SegmentWalk": "chunks.segments",  # Advances walkers over records of which nothing is kept, a segment at a time
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
     "check_indexes": "file_indexes",  # Compare the index of each file with the file
-    "compare_index": "file_indexes",  # Read an index that equals the headers of the records
     "write_indexes": "file_indexes",  # Write the index of each file
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
@@ -34,6 +32,7 @@ _HOMES = {
     "ScanRows": "scan_rows",  # The rows of a scan: open, read, count or narrow them
     "Files": "source_resolution",  # Files that were looked up, and how to read them
     "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
+    "check_files": "verifying.verify",  # Check every record of files, and compare these with schema, manifest and index
     "TypeSample": "type_suggestions",  # The first rows of a read, which show what columns can be read as
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES)

@@ -6,13 +6,11 @@ from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
-from tfrecord_io.read.chunks.segments import SegmentWalk as SegmentWalk
 from tfrecord_io.read.chunks.skipped_region import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.skipped_regions import SkippedRegions as SkippedRegions
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes
-from tfrecord_io.read.file_indexes import compare_index as compare_index
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
@@ -29,6 +27,7 @@ from tfrecord_io.read.scan_rows import ScanRows as ScanRows
 from tfrecord_io.read.source_resolution import Files as Files
 from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.type_suggestions import TypeSample as TypeSample
+from tfrecord_io.read.verifying.verify import check_files as check_files
 
 __all__ = [
     "AddedColumns",
@@ -51,13 +50,12 @@ __all__ = [
     "Scan",
     "ScanHolder",
     "ScanRows",
-    "SegmentWalk",
     "SkippedRegion",
     "SkippedRegions",
     "Steps",
     "TypeSample",
+    "check_files",
     "check_indexes",
-    "compare_index",
     "options_from_call",
     "write_indexes",
 ]

@@ -204,7 +204,7 @@ def test_warnings_are_json_with_json(run, tmp_path: Path) -> None:
 
 def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.arange(3_000_000)}, tmp_path / "a")
-    limit = "import resource; from tfrecord_io.apps.cli import tfr, output; import tfrecord_io.apps.tools.verify; "
+    limit = "import resource; from tfrecord_io.apps.cli import tfr, output; import tfrecord_io.read.verifying.verify; "
     limit += "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize(); "
     limit += "resource.setrlimit(resource.RLIMIT_AS, (used + (8 << 20), -1)); tfr()"
     command = [sys.executable, "-c", limit, "verify", str(tmp_path / "a")]

@@ -12,7 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -20,9 +20,6 @@ from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
 from tfrecord_io.base import OTHER_NAMES, Point, within_message_limit
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 from tfrecord_io.kit import printable
-
-if TYPE_CHECKING:
-    from tfrecord_io.apps.tools.file_check_result import FileCheck
 
 _COMMANDS = "tfrecord_io.commands"  # entry points
 
@@ -50,8 +47,8 @@ def exit_code(error: Exception) -> int | None:
     return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
 
 
-def report_exit_code(files: Sequence[FileCheck]) -> int:
-    """Exit code for a report with problems, of which some may not be of a file.
+def report_exit_code(files: Sequence[Any]) -> int:
+    """Exit code for the files of a report of `tfrecord_io.verify` with problems, of which some may not be of a file.
 
     Damaged files take precedence over files that cannot be read.
     """

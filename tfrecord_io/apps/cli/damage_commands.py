@@ -63,15 +63,14 @@ def verify(path: str | list[str], as_json: bool, images: str | None, schema: str
     2 no such file, 3 a file cannot be read.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.verify import HEADINGS, add_anomalies, check_files
-    from tfrecord_io.base import FrameOptions
+    from tfrecord_io.kit import ReadOptions
+    from tfrecord_io.read import check_files
 
     source, record_type = read_from(path, keywords), keywords.pop("record_type")
     checked: bool | Literal["full"] = "full" if images == "full" else images is not None
-    how = FrameOptions(progress=True, **keywords)
-    report = check_files(source, record_type, how, images=checked)
-    report = add_anomalies(report, source, schema, how, record_type=record_type)
-    table = partial(output.TextTable, HEADINGS, report.rows(report.files))
+    options = ReadOptions.from_keywords({"progress": True, **keywords})
+    report = check_files(source, options, record_type=record_type, images=checked, schema=schema)
+    table = partial(output.TextTable, report.HEADINGS, report.rows(report.files))
     output.print_result(
         as_json, report.to_dict(), text=report.title(), table=table, lines=report.problem_lines(error_line)
     )

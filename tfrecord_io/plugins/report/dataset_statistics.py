@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.verify import check_files
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
-from tfrecord_io.base import MIB, ProgressMeter, ScanOptions, Selection, hide_secrets
+from tfrecord_io.base import MIB, ProgressMeter, Selection, hide_secrets
 from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows
+from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows, check_files
 from tfrecord_io.store import Source
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
@@ -129,7 +128,7 @@ def dataset_statistics(
     shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
-    statuses, checks = _checks(path, of_files, check)
+    statuses, checks = _checks(path, scan, check)
     by_path = {source.path: source for source in scan.sources}
     files = tuple(_entry(source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
     return DatasetStatistics(
@@ -239,12 +238,13 @@ def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
         return FileEntry(hide_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
 
 
-def _checks(path: Any, options: ScanOptions, check: bool) -> tuple[dict[str, str], str]:
+def _checks(path: Any, scan: Scan, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
+    options = scan.options
     if check:
         paths = CallSource(path).whole_files("verify", Selection.KEYWORDS)
         record_type: Any = options.record_type if isinstance(options.record_type, str | None) else "bytes"
-        report = check_files(paths, record_type, options)
+        report = check_files(paths, options, record_type=record_type)
         problems = sum(file.problem_count for file in report.files)
         outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {outcome}."

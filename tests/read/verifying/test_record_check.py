@@ -1,4 +1,4 @@
-"""Tests of apps/tools/record_check.py: the records of one block, without a file."""
+"""Tests of read/verifying/record_check.py: the records of one block, without a file."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 from records import blobs, example, floats, framed, int64s
-from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker
 from tfrecord_io.bytes.engine.contract import FaultCode
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.schema.embedded import field_bytes, pack
+from tfrecord_io.read.verifying.record_check import FileContents, RecordChecker
 
 INTEGER, OTHER_INTEGER = example(x=int64s(1)), example(x=int64s(2, 3))
 FLOAT, WITH_NEW_NAME = example(x=floats(0.5)), example(x=int64s(4), y=blobs(b"a"))

@@ -3,7 +3,7 @@
 `check_images` finds the columns of images of all files first, as a file alone may have none in its first records.
 `_faults` finds what is wrong with one image; `_ImageCheck` reads one file, and adds its problems to the result.
 
-Tests: tests/apps/tools/test_image_check.py.
+Tests: tests/read/verifying/test_image_check.py.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
-from tfrecord_io.base import FrameOptions, ScanOptions, ordered
+from tfrecord_io.base import FrameOptions, ScanOptions, ordered, printable
 from tfrecord_io.bytes import ForeignFile
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, pillow
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RowFault, pillow
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, MissingDependencyError, ReplacedError, TFRecordError
-from tfrecord_io.kit import RowFault, printable
-from tfrecord_io.read import Files, Scan, ScanRows
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan_rows import ScanRows
+from tfrecord_io.read.source_resolution import Files
+from tfrecord_io.read.verifying.file_check_result import FileCheck, ProblemList
 from tfrecord_io.store import Source, Sources
 from tfrecord_io.typing import RecordTypeName
 

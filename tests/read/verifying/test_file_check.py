@@ -1,8 +1,8 @@
-"""Tests of apps/tools/file_check.py: the totals of one file; files as a whole are in test_verify.py."""
+"""Tests of read/verifying/file_check.py: the totals of one file; files as a whole are in test_verify.py."""
 
 from __future__ import annotations
 
-from tfrecord_io.apps.tools.file_check import RecordTotals
+from tfrecord_io.read.verifying.file_check import RecordTotals
 
 
 def test_the_first_problem_ends_the_count_before_it() -> None:

@@ -4,7 +4,7 @@ A record is parsed by a `Plan`, which has all features whose type is known: of t
 the records before. `RecordChecker` checks records in their order; a `RecordPart` checks a segment of a file in another
 thread, as long as its records bring nothing new.
 
-Tests: tests/apps/tools/test_record_check.py; of whole files: tests/apps/tools/test_verify.py.
+Tests: tests/read/verifying/test_record_check.py; of whole files: tests/read/verifying/test_verify.py.
 """
 
 from __future__ import annotations

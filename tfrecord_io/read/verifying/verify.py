@@ -8,14 +8,10 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.file_check import FileChecker
-from tfrecord_io.apps.tools.file_check_result import FileCheck, Problem
-from tfrecord_io.apps.tools.image_check import check_images, refuse_files_read_once
-from tfrecord_io.apps.tools.record_check import FileContents
 from tfrecord_io.base import (
     LIMITS,
     LINE_WIDTH,
@@ -38,13 +34,19 @@ from tfrecord_io.base import (
 from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
-from tfrecord_io.read import CallSource, Files, SkippedRegions, options_from_call
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.source_resolution import Files
+from tfrecord_io.read.verifying.file_check import FileChecker
+from tfrecord_io.read.verifying.file_check_result import FileCheck, Problem
+from tfrecord_io.read.verifying.image_check import check_images, refuse_files_read_once
+from tfrecord_io.read.verifying.record_check import FileContents
 from tfrecord_io.store import BlockReader, ShardName, Source, Sources
 from tfrecord_io.typing import UNSET, InputPath, Path, ProgressLike, RecordTypeName, StorageLike, Unset
 
 _WAITING = 32  # remote files at a time
 _MEMORY = 256 * MIB  # for them
-HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -59,6 +61,7 @@ class VerifyReport(Report):
         With `schema`: what does not fit it, each with ``feature``, ``kind``, by TFDV's name, and ``text``.
     """
 
+    HEADINGS: ClassVar = ("file", "bytes", "records", "compression", "status", "problems")
     files: tuple[FileCheck, ...]
     anomalies: tuple[Any, ...] = ()
 
@@ -155,7 +158,7 @@ class VerifyReport(Report):
     def _summary(self) -> Summary:
         bad = [file for file in self.files if file.error is not None]
         rows = self.rows(bad) if len(self.files) > 1 else []
-        return Summary(self.title(), HEADINGS, rows, self.problem_lines(), paths=("file",))
+        return Summary(self.title(), self.HEADINGS, rows, self.problem_lines(), paths=("file",))
 
 
 @check_keywords
@@ -226,25 +229,7 @@ def verify(
         names = ", ".join(map(repr, RecordType.by_option()))
         raise ValueError(f"record_type={record_type!r}: expected one of {names}, 'bytes'")
     options = options_from_call(_Options, verify, source, storage_options=storage_options, progress=progress)
-    paths = CallSource(source).whole_files("verify")
-    report = check_files(paths, record_type, options, images=images)
-    return add_anomalies(report, source, schema, options, record_type=record_type)
-
-
-def add_anomalies(
-    report: VerifyReport,
-    source: Any,
-    schema: Path | bytes | None,
-    options: FrameOptions,
-    *,
-    record_type: RecordTypeName | None,
-) -> VerifyReport:
-    """The report with what does not fit a TFX schema, if there is one; files are read as `check_files` reads them."""
-    if schema is None:
-        return report
-    find = Point.load_own("tfrecord_io.schemas", "tfx_validation").find_anomalies
-    reading = {name: value for name, value in options.changes.items() if name not in ("on_error", "progress")}
-    return replace(report, anomalies=find(source, schema, record_type=record_type, **reading))
+    return check_files(source, options, record_type=record_type, images=images, schema=schema)
 
 
 class _Options(FrameOptions):
@@ -254,11 +239,28 @@ class _Options(FrameOptions):
 
 
 def check_files(
-    paths: Any, record_type: RecordTypeName | None, options: FrameOptions, *, images: bool | Literal["full"] = False
+    source: Any,
+    options: FrameOptions,
+    *,
+    record_type: RecordTypeName | None = None,
+    images: bool | Literal["full"] = False,
+    schema: Path | bytes | None = None,
 ) -> VerifyReport:
-    """Check every record of files; see `verify`. If a dataset was replaced meanwhile, check its new files, too."""
+    """Check every record of the files of paths or datasets; see `verify`."""
     if images and record_type == "bytes":
         raise ValueError("images= looks into records, which record_type='bytes' does not")
+    report = _check_paths(CallSource(source).whole_files("verify"), record_type, options, images=images)
+    if schema is None:
+        return report
+    find = Point.load_own("tfrecord_io.schemas", "tfx_validation").find_anomalies
+    reading = {name: value for name, value in options.changes.items() if name not in ("on_error", "progress")}
+    return replace(report, anomalies=find(source, schema, record_type=record_type, **reading))
+
+
+def _check_paths(
+    paths: Any, record_type: RecordTypeName | None, options: FrameOptions, *, images: bool | Literal["full"]
+) -> VerifyReport:
+    """Check the files of paths. If a dataset was replaced meanwhile, check its new files, too."""
     earlier_results: _Checked = {}
     try:
         report = _check_files(paths, record_type, options=options, earlier_results=earlier_results, images=images)

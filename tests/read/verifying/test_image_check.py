@@ -15,7 +15,7 @@ from PIL import Image
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.apps.tools.verify import verify
+from tfrecord_io.read.verifying.verify import verify
 
 
 def encoded(format: str = "JPEG", size: tuple[int, int] = (32, 24), **keywords: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 `ProblemList` collects the problems while a file is checked; `FileCheck` is what `verify` returns.
 
-Tests: tests/apps/tools/test_file_check_result.py.
+Tests: tests/read/verifying/test_file_check_result.py.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.bytes import RecordCounts
+from tfrecord_io.columns import json_value
 from tfrecord_io.errors import FeatureTypeError, TFRecordError
-from tfrecord_io.kit import json_value
-from tfrecord_io.typing import SkippedRegion
+from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 
 MOST_PROBLEMS = 100  # that are kept for each file
 _OF_RECORDS = frozenset({"frames", "records", "compression", "images"})  # parts of which a problem is a region

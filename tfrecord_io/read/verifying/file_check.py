@@ -1,22 +1,25 @@
 """Check one file: frames, checksums and messages, embedded schema, manifest and index.
 
-`FileChecker` reads the file once and passes its blocks to the checks of records (`apps/tools/record_check.py`), keeps
-the `RecordTotals` and the problems (`apps/tools/file_check_result.py`), and compares the file with its manifest and its
-index.
+`FileChecker` reads the file once and passes its blocks to the checks of records (`record_check.py`), keeps the
+`RecordTotals` and the problems (`file_check_result.py`), and compares the file with its manifest and its index.
 
-Tests: tests/apps/tools/test_file_check.py; of calls: tests/apps/tools/test_verify.py.
+Tests: tests/read/verifying/test_file_check.py; of calls: tests/read/verifying/test_verify.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from tfrecord_io.apps.tools.file_check_result import FileCheck, ProblemList
-from tfrecord_io.apps.tools.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError, TFRecordError
-from tfrecord_io.read import BlockWalker, Files, RecordFile, Recovery, SegmentWalk, compare_index
+from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
+from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.chunks.segments import SegmentWalk
+from tfrecord_io.read.file_indexes import compare_index
+from tfrecord_io.read.source_resolution import Files
+from tfrecord_io.read.verifying.file_check_result import FileCheck, ProblemList
+from tfrecord_io.read.verifying.record_check import FileContents, RecordChecker, RecordPart
 from tfrecord_io.store import RandomAccessFile, RawFile, Source, Sources
 
 

@@ -1,12 +1,12 @@
-"""Tests of apps/tools/file_check_result.py: problems that were made by hand."""
+"""Tests of read/verifying/file_check_result.py: problems that were made by hand."""
 
 from __future__ import annotations
 
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.file_check_result import MOST_PROBLEMS, FileCheck, Problem, ProblemList
 from tfrecord_io.bytes.engine.contract import RecordCounts
+from tfrecord_io.read.verifying.file_check_result import MOST_PROBLEMS, FileCheck, Problem, ProblemList
 
 
 def damage(record: int, offset: int) -> tfr.errors.CorruptRecordError:

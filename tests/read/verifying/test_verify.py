@@ -20,9 +20,9 @@ from records import blobs, example, flip, floats, framed, int64s, written
 from running_threads import running
 from servers import Bucket, meeting_requests
 from tfrecord_io import RecordWriter
-from tfrecord_io.apps.tools.file_check import FileChecker
-from tfrecord_io.apps.tools.verify import verify
 from tfrecord_io.columns.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.read.verifying.file_check import FileChecker
+from tfrecord_io.read.verifying.verify import verify
 from tfrecord_io.store.read.block_reader import BlockReader
 from traced import peak
 
