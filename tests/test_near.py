@@ -32,8 +32,8 @@ def test_a_module_without_tests_of_its_name_states_its_tests() -> None:
 def test_tests_that_use_a_public_name(capsys: pytest.CaptureFixture[str]) -> None:
     if not near.PACKAGE.is_dir():
         pytest.skip("the package is installed elsewhere")
-    near.main(["apps/tools/dedupe"])
-    assert "tests/apps/tools/test_split_assignment.py" in capsys.readouterr().out.split()
+    near.main(["write/rearranging/dedupe"])
+    assert "tests/write/rearranging/test_split_assignment.py" in capsys.readouterr().out.split()
     assert near.public_homes()["io.parse_tensor"] == "tfrecord_io.bytes.format.serialized_tensor"
     assert len(near.users()["tfrecord_io.apps.api"]) <= near.MOST_USES  # of `infer_schema`: most tests use the others
 

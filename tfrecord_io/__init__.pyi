@@ -22,14 +22,6 @@ from tfrecord_io.apps.lazy_dataset import Dataset as Dataset
 from tfrecord_io.apps.lazy_dataset import dataset as dataset
 from tfrecord_io.apps.tf_compat.example import decode_example as decode_example
 from tfrecord_io.apps.tf_compat.example import encode_example as encode_example
-from tfrecord_io.apps.tools.dedupe import dedupe as dedupe
-from tfrecord_io.apps.tools.describe import describe as describe
-from tfrecord_io.apps.tools.diff import diff as diff
-from tfrecord_io.apps.tools.join import join as join
-from tfrecord_io.apps.tools.shuffle import sample as sample
-from tfrecord_io.apps.tools.shuffle import shuffle as shuffle
-from tfrecord_io.apps.tools.split import merge as merge
-from tfrecord_io.apps.tools.split import split as split
 from tfrecord_io.apps.tools.versions import show_versions as show_versions
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.columns.schema.field_makers import image as image
@@ -43,9 +35,12 @@ from tfrecord_io.plugins.browse.browse_server import browse as browse
 from tfrecord_io.plugins.engines.spark import register_spark as register_spark
 from tfrecord_io.plugins.report.dataset_report import report as report
 from tfrecord_io.read.counting import count as count
+from tfrecord_io.read.describe import describe as describe
+from tfrecord_io.read.diff import diff as diff
 from tfrecord_io.read.exploding import explode as explode
 from tfrecord_io.read.file_indexes import build_index as build_index
 from tfrecord_io.read.file_metadata import read_metadata as read_metadata
+from tfrecord_io.read.join import join as join
 from tfrecord_io.read.random_access import open_random as open_random
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.verifying.verify import verify as verify
@@ -55,6 +50,11 @@ from tfrecord_io.write.adopting import adopt as adopt
 from tfrecord_io.write.compacting import compact as compact
 from tfrecord_io.write.copying import copy as copy
 from tfrecord_io.write.deleting import delete as delete
+from tfrecord_io.write.rearranging.dedupe import dedupe as dedupe
+from tfrecord_io.write.rearranging.shuffle import sample as sample
+from tfrecord_io.write.rearranging.shuffle import shuffle as shuffle
+from tfrecord_io.write.rearranging.split import merge as merge
+from tfrecord_io.write.rearranging.split import split as split
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.salvaging import salvage as salvage
 

@@ -155,7 +155,7 @@ FAULTS = [
         'ends.searchsorted(batch.numbers, side="left"), of_episodes)',
     ),
     Fault(
-        "apps/tools/join.py",
+        "read/join.py",
         "all batches that are searched together get the matches of the first",
         "rows, first = table_rows.slice(first, len(batch)), first + len(batch)",
         "rows = table_rows.slice(first, len(batch))",
@@ -315,7 +315,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "self.lost_first = not",
     ),
     Fault(
-        "apps/tools/diff.py",
+        "read/diff.py",
         "rows of later batches are taken by their number in the file",
         "take(pa.array(numbers_of_batch - begin))",
         "take(pa.array(numbers_of_batch))",
@@ -481,7 +481,7 @@ THIRD_FAULTS = [
         "raised[0]",
     ),
     Fault(
-        "apps/tools/join.py",
+        "read/join.py",
         "a key of -0.0 does not match 0.0",
         "return pc.add(plain, pa.scalar(0.0).cast(type_))",
         "return plain",

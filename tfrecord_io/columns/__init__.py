@@ -53,12 +53,12 @@ _HOMES = {
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
+    "RowHashes": "row_hashes",  # Hashes of rows, of 128 bits each
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column
     "plain_array": "arrow.plain_values",  # Values of an array of one axis
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
-    "dimension_names": "schema.array_attributes",  # The names of a variable's dimensions without that of the rows
     "label_columns": "schema.array_attributes",  # Add attributes and the names of dimensions to columns
     "declaration": "schema.column_advice",  # How to declare the type of a column
     "Overrides": "schema.column_selection",  # The ``schema_overrides=`` of a call

@@ -52,7 +52,7 @@ from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.column import Column as Column
-from tfrecord_io.columns.schema.array_attributes import dimension_names as dimension_names
+from tfrecord_io.columns.row_hashes import RowHashes as RowHashes
 from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns
 from tfrecord_io.columns.schema.column_advice import declaration as declaration
 from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
@@ -111,6 +111,7 @@ __all__ = [
     "RecordDicts",
     "Rounding",
     "RowFault",
+    "RowHashes",
     "Schema",
     "SeenColumns",
     "SliceEncoder",
@@ -123,7 +124,6 @@ __all__ = [
     "cast_comparable_columns",
     "close_shapes",
     "declaration",
-    "dimension_names",
     "empty_batch",
     "evaluate_simple",
     "feature_descriptions",

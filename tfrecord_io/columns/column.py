@@ -5,7 +5,7 @@ Tests: tests/columns/test_column.py.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -285,6 +285,15 @@ class Column:
         return dimensions_of(self.field)
 
     # ---- values
+
+    def name_dimensions(self, shape: Sequence[int], sizes: dict[str, int], *, stated: bool = True) -> list[str]:
+        """Name the axes of an array, without that of the rows; those `stated` by the column, or else made of its name.
+
+        `sizes` has the sizes of the dimensions that were named before, and gets the new ones.
+        """
+        from tfrecord_io.columns.schema.array_attributes import dimension_names
+
+        return dimension_names(self.field.name, shape, self.dimensions if stated else [], sizes)
 
     @property
     def declared_shape(self) -> tuple[int | None, ...] | None:

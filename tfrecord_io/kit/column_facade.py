@@ -127,9 +127,7 @@ class Column:
 
         `sizes` has the sizes of the dimensions that were named before, and gets the new ones.
         """
-        from tfrecord_io.columns import dimension_names
-
-        return dimension_names(self.field.name, shape, self._column.dimensions if stated else [], sizes)
+        return self._column.name_dimensions(shape, sizes, stated=stated)
 
     # ---- values
 

@@ -1,6 +1,6 @@
 """Open the outputs that copied records are written to, and publish all of them together.
 
-Tests: tests/apps/tools/test_split.py and tests/apps/tools/test_shuffle.py.
+Tests: tests/write/rearranging/test_split.py and tests/write/rearranging/test_shuffle.py.
 """
 
 from __future__ import annotations

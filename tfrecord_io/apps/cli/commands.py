@@ -270,21 +270,17 @@ def describe(path: str | list[str], as_json: bool, explain: bool, **keywords: An
 
     All records are read; of a large dataset, --limit describes the first ones.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
 
     if explain:
-        from tfrecord_io.apps.lazy_dataset import dataset
-
-        explanation = dataset(path, **keywords).explain()
+        explanation = tfrecord_io.dataset(path, **keywords).explain()
         output.print_result(as_json, explanation.to_dict(), explanation)
         return
-    from tfrecord_io.apps.tools.describe import describe as describe_files
-    from tfrecord_io.columns import ColumnSummary
-
-    source = read_from(path, keywords, describe_files)
-    description = describe_files(source, progress=True, **keywords)
+    source = read_from(path, keywords, tfrecord_io.describe)
+    description = tfrecord_io.describe(source, progress=True, **keywords)
     lines = [line for suggestion in description.suggestions for line in suggestion.lines()]
-    table = output.TextTable(ColumnSummary.HEADINGS, description.rows())
+    table = output.TextTable(description.headings, description.rows())
     output.print_result(as_json, description.to_dict(), text=description.title, table=lambda: table, lines=lines)
 
 

@@ -130,15 +130,15 @@ def diff(a: str, b: str, as_json: bool, key: tuple[str, ...], **keywords: Any) -
 
     Exit codes: 0 equal, 1 different, 2 usage error, or a file is damaged or cannot be read.
     """
+    import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.diff import diff as compare
 
     context = click.get_current_context()
     context.meta[ERROR_CODE] = USAGE_ERROR
     sides = []
     for path, storage_options in ((a, keywords.pop("a_storage")), (b, keywords.pop("b_storage"))):
         sides.append(read_from(path, {"source_storage": storage_options}))
-    report = compare(*sides, key=key or None, progress=True, **keywords)
+    report = tfrecord_io.diff(*sides, key=key or None, progress=True, **keywords)
     table = (lambda: output.TextTable(report.headings, report.rows())) if report.values else None
     output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
     if not report.equal:

@@ -198,9 +198,9 @@ def merge(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 
     Records are copied as bytes, in their order. Use - as SOURCE or TARGET for standard input or output.
     """
-    from tfrecord_io.apps.tools.split import merge as merge_files
+    import tfrecord_io
 
-    _copy(merge_files, sources, target=target, as_json=as_json, keywords=keywords)
+    _copy(tfrecord_io.merge, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -228,11 +228,11 @@ def split(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any)
 
     Records are copied as bytes, in their order. With --by or --fractions, TARGET is a directory.
     """
-    from tfrecord_io.apps.tools.split import split as split_files
+    import tfrecord_io
 
     if target == "-":
         raise click.UsageError("TARGET is several files: pass a path, not -")
-    _copy(split_files, sources, target=target, as_json=as_json, keywords=keywords)
+    _copy(tfrecord_io.split, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -244,9 +244,9 @@ def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **keywords: An
     Records are copied as bytes. Data that does not fit into memory goes through temporary files. Use - as SOURCE or
     TARGET for standard input or output.
     """
-    from tfrecord_io.apps.tools.shuffle import shuffle as shuffle_files
+    import tfrecord_io
 
-    _copy(shuffle_files, sources, target=target, as_json=as_json, keywords=keywords)
+    _copy(tfrecord_io.shuffle, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -259,9 +259,9 @@ def sample(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 
     Records are copied as bytes. Pass -n or --fraction. Use - as SOURCE or TARGET for standard input or output.
     """
-    from tfrecord_io.apps.tools.shuffle import sample as sample_files
+    import tfrecord_io
 
-    _copy(sample_files, sources, target=target, as_json=as_json, keywords=keywords)
+    _copy(tfrecord_io.sample, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @_record_command(
@@ -276,9 +276,9 @@ def dedupe(sources: tuple[str, ...], target: str, as_json: bool, **keywords: Any
 
     Records are copied as bytes, in their order. Use - as TARGET for standard output.
     """
-    from tfrecord_io.apps.tools.dedupe import dedupe as dedupe_files
+    import tfrecord_io
 
-    _copy(dedupe_files, sources, target=target, as_json=as_json, keywords=keywords)
+    _copy(tfrecord_io.dedupe, sources, target=target, as_json=as_json, keywords=keywords)
 
 
 @tfr.declare("Write")

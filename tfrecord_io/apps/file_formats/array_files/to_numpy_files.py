@@ -20,7 +20,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions
 from tfrecord_io.bytes import NpyHeader
-from tfrecord_io.columns import Column, Ragged, dimension_names
+from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.kit import Array, Dtype, check_keywords, empty_batch, open_output, printable, warn
 from tfrecord_io.read import CallSource, Scan, ScanRows, options_from_call
@@ -448,7 +448,7 @@ class Export:
         }
         self.attributes = {field.name: Column(field).attributes | types.get(field.name, {}) for field in fields}
         _warn_of_times(field for field in fields if field.name not in types)
-        self._stated = {field.name: Column(field).dimensions for field in fields}
+        self._columns = {field.name: Column(field.with_name(field.name.rpartition("/")[2])) for field in fields}
         self._sizes: dict[str, int] = {}
         outer = {name.rpartition("/")[0] for name in self.names if "/" in name}
         if both := outer.intersection(self.names):
@@ -462,7 +462,7 @@ class Export:
 
     def dimensions(self, name: str, shape: Sequence[int]) -> list[str]:
         """Names for all dimensions of a column, whose rows have this shape."""
-        return [Column.ROW_DIMENSION, *dimension_names(name.rpartition("/")[2], shape, self._stated[name], self._sizes)]
+        return [Column.ROW_DIMENSION, *self._columns[name].name_dimensions(shape, self._sizes)]
 
     def write(self, append: Callable[[str, Array | Ragged, bool], None]) -> int:
         """Pass the rows of each column, batch by batch, with whether they are bytes; returns their number.

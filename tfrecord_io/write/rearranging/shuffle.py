@@ -16,10 +16,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from tfrecord_io.apps.tools.split import exact_fraction
-from tfrecord_io.apps.tools.split_assignment import random_labels, write_labelled
-from tfrecord_io.base import LIMITS, MIB, CopyOptions
-from tfrecord_io.kit import Array, check_integer, check_keywords, printable
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, check_integer, check_keywords, printable
+from tfrecord_io.bytes import Array
 from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
     UNSET,
@@ -32,9 +30,13 @@ from tfrecord_io.typing import (
     ProgressLike,
     StorageLike,
     Unset,
-    WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, RecordOutput, Spool
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.rearranging.split import exact_fraction
+from tfrecord_io.write.rearranging.split_assignment import random_labels, write_labelled
+from tfrecord_io.write.record_output import RecordOutput
+from tfrecord_io.write.sharded_sink import Spool
+from tfrecord_io.write.writer import WriteReport
 
 _NUMBER_BYTES = 8  # of a key or a size
 _BITS = 5  # of a key, which choose a temporary file

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.apps.tools.diff import _is_equal
-from tfrecord_io.apps.tools.row_hashes import column_hashes, has_hashes, row_hashes
+from tfrecord_io.columns.row_hashes import RowHashes
+from tfrecord_io.read.diff import _is_equal
 
 FLOATS = [0.0, -0.0, float("nan"), 1.0, float("inf"), None]
 TEXTS = ["", "a", "None", "\0", "a\0", None]
@@ -56,8 +56,8 @@ def columns(draw: st.DrawFn) -> pa.Array:
 
 @given(columns())
 def test_values_are_equal_where_their_hashes_are(column: pa.Array) -> None:
-    assert has_hashes(column.type)
-    hashes = row_hashes([column], len(column))
+    assert RowHashes.is_for(column.type)
+    hashes = RowHashes.of([column], len(column)).values
     plain = column.cast(pa.int64()) if pa.types.is_temporal(column.type) and not _is_date(column.type) else column
     values = plain.to_pylist()
     for a, left in enumerate(values):
@@ -71,20 +71,20 @@ def _is_date(type_: pa.DataType) -> bool:
 
 @given(columns(), st.integers(0, 3))
 def test_hashes_do_not_depend_on_the_rows_around(column: pa.Array, begin: int) -> None:
-    for whole, part in zip(column_hashes(column), column_hashes(column[begin:]), strict=True):
+    for whole, part in zip(RowHashes.of_column(column), RowHashes.of_column(column[begin:]), strict=True):
         assert whole[begin:].tolist() == part.tolist()
 
 
 def test_the_order_of_columns_and_items_counts() -> None:
     a, b = pa.array([1]), pa.array([2])
-    assert row_hashes([a, b], 1) != row_hashes([b, a], 1)
+    assert RowHashes.of([a, b], 1).values != RowHashes.of([b, a], 1).values
     lists = pa.array([[1, 2], [2, 1], [1, 2, None], []], pa.list_(pa.int64()))
-    assert len(set(row_hashes([lists], 4).tolist())) == 4
+    assert len(set(RowHashes.of([lists], 4).values.tolist())) == 4
 
 
 @pytest.mark.parametrize(
     "type_", [pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64()), pa.month_day_nano_interval()]
 )
 def test_types_without_hashes(type_: pa.DataType) -> None:
-    assert not has_hashes(type_)
-    assert not has_hashes(pa.list_(type_))
+    assert not RowHashes.is_for(type_)
+    assert not RowHashes.is_for(pa.list_(type_))

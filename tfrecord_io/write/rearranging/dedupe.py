@@ -1,6 +1,6 @@
 """One record of each key: duplicates are found by hashes of columns, and the other records are copied as bytes.
 
-Tests: tests/apps/tools/test_split_assignment.py.
+Tests: tests/write/rearranging/test_split_assignment.py.
 """
 
 from __future__ import annotations
@@ -12,10 +12,9 @@ from typing import Literal
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.row_hashes import HASH, row_hashes, run_starts
-from tfrecord_io.apps.tools.split_assignment import LEFT_OUT, each_key, write_labelled
-from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection
-from tfrecord_io.kit import Array, check_integer, check_keywords
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, Selection, check_integer, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import RowHashes
 from tfrecord_io.read import options_from_call
 from tfrecord_io.typing import (
     UNSET,
@@ -28,11 +27,13 @@ from tfrecord_io.typing import (
     ProgressLike,
     StorageLike,
     Unset,
-    WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, Spool
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.rearranging.split_assignment import LEFT_OUT, each_key, write_labelled
+from tfrecord_io.write.sharded_sink import Spool
+from tfrecord_io.write.writer import WriteReport
 
-_ROW = np.dtype([*HASH.descr, ("row", "<i8")])
+_ROW = np.dtype([*RowHashes.DTYPE.descr, ("row", "<i8")])
 _BITS = 5  # of a hash that choose a temporary file
 _FILES = 1 << _BITS
 
@@ -146,7 +147,7 @@ class _Keys:
     def add(self, columns: list[pa.Array]) -> None:
         """Add the next rows, by the columns of their keys."""
         keys = np.empty(len(columns[0]), _ROW)
-        keys[["first", "second"]] = row_hashes(columns, len(keys))
+        keys[["first", "second"]] = RowHashes.of(columns, len(keys)).values
         keys["row"] = np.arange(self.count, self.count + len(keys))
         self.count += len(keys)
         self._in_memory.append(keys)
@@ -185,7 +186,6 @@ def _concat_keys(keys: Iterable[Array]) -> Array:
 
 def _find_kept_rows(keys: Array, keeps_last: bool) -> Array:
     """Find the number of the first or last row of each key; `keys` has the rows in ascending order."""
-    order = np.lexsort((keys["second"], keys["first"]))  # stable, so that the rows of a key ascend
-    starts = run_starts(keys, order)
+    order, starts = RowHashes(keys).runs()  # the rows of a key ascend
     is_kept = np.roll(starts, -1) if keeps_last else starts
     return np.asarray(keys["row"][order[is_kept]])

@@ -17,13 +17,15 @@ from typing import Any, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import Selection
+from tfrecord_io.base import Selection, check_integer, listed, printable
+from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
-from tfrecord_io.kit import Array, check_integer, listed, printable
 from tfrecord_io.read import Files
-from tfrecord_io.typing import Reader, WriteReport
-from tfrecord_io.write import CopiedRecords, RecordOutput
+from tfrecord_io.typing import Reader
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.record_output import RecordOutput
+from tfrecord_io.write.writer import WriteReport
 
 T = TypeVar("T")
 Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]

@@ -10,28 +10,31 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.apps.tools.row_hashes import HASH, column_hashes, has_hashes, joined_hashes, run_starts
-from tfrecord_io.base import LINE_WIDTH, ProgressMeter, ScanOptions, Selection
-from tfrecord_io.columns import Column
-from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import (
-    Array,
+from tfrecord_io.base import (
+    LINE_WIDTH,
+    ProgressMeter,
     ReadOptions,
     Report,
+    ScanOptions,
+    Selection,
     Summary,
     check_integer,
     check_keywords,
     counted,
     for_cli,
     printable,
-    selectable,
     short,
 )
-from tfrecord_io.read import Files, options_from_call
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import Column, RowHashes, selectable
+from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.source_resolution import Files
 from tfrecord_io.store import Source
-from tfrecord_io.typing import InputPath, ProgressLike, Reader, StorageLike
+from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
-_DIGEST_BYTES = HASH.itemsize
+_DIGEST_BYTES = RowHashes.DTYPE.itemsize
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,12 +273,12 @@ class _RecordHashes:
 
     @classmethod
     def read(cls, reader: Reader, columns: list[str], names: list[str], alike: set[str]) -> _RecordHashes:
-        values, keys = [np.empty(0, HASH)], [np.empty(0, HASH)]
+        values, keys = [np.empty(0, RowHashes.DTYPE)], [np.empty(0, RowHashes.DTYPE)]
         for batch in reader:
             hashes = {name: _hashes(batch, name, name in alike) for name in columns}
-            values.append(joined_hashes([*hashes.values()], len(batch)))
+            values.append(RowHashes.join([*hashes.values()], len(batch)).values)
             if names:
-                keys.append(joined_hashes([hashes[name] for name in names], len(batch)))
+                keys.append(RowHashes.join([hashes[name] for name in names], len(batch)).values)
         return cls(np.concatenate(values), np.concatenate(keys))
 
     def __len__(self) -> int:
@@ -283,12 +286,12 @@ class _RecordHashes:
 
 
 def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
-    """Columns of the same type in both datasets, with values that `column_hashes` can compare."""
+    """Columns of the same type in both datasets, with values that `RowHashes` can compare."""
     return {
         name
         for name in columns
         if a.field(name).type == b.field(name).type
-        and has_hashes(a.field(name).type)
+        and RowHashes.is_for(a.field(name).type)
         and a.field(name).metadata == b.field(name).metadata
     }
 
@@ -296,9 +299,9 @@ def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
 def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
     """Two hashes of each value of a column; for values without a simple type, of their representations in Python."""
     if alike:
-        return column_hashes(batch.column(name))
+        return RowHashes.of_column(batch.column(name))
     digests = b"".join(_digest(value) for value in _values(batch, name))
-    parts = np.frombuffer(digests, HASH)
+    parts = np.frombuffer(digests, RowHashes.DTYPE)
     return [parts["first"], parts["second"]]
 
 
@@ -307,10 +310,10 @@ def _compare_in_any_order(
 ) -> DiffReport:
     """Find records of only one dataset, counted with repetitions."""
     hashes = np.concatenate([side_rows.values for side_rows in rows])
-    order = np.lexsort((hashes["second"], hashes["first"]))
+    order, starts = RowHashes(hashes).runs()
     groups = np.empty(len(hashes), np.int64)
-    groups[order] = np.cumsum(run_starts(hashes, order))
-    del hashes, order  # they take as much memory as what follows
+    groups[order] = np.cumsum(starts)
+    del hashes, order, starts  # they take as much memory as what follows
     distinct = int(groups.max(initial=0)) + 1
     of_a, of_b = (np.bincount(part, minlength=distinct) for part in np.split(groups, [len(rows[0])]))
     surplus = of_a - of_b  # for each distinct record

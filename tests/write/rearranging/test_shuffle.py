@@ -162,11 +162,11 @@ def test_a_record_that_does_not_fit_into_memory_is_named(tmp_path: Path, monkeyp
 
     leaves_out = r"tfr\.dataset\(source, limits=tfr\.Limits\(record_bytes=…\), on_error='skip'\) leaves out larger ones"
     with monkeypatch.context() as patched:
-        patched.setattr("tfrecord_io.apps.tools.shuffle.Spool.write", no_memory)
+        patched.setattr("tfrecord_io.write.rearranging.shuffle.Spool.write", no_memory)
         with pytest.raises(MemoryError, match=f"a.tfrecord: record 1 has 20,971,523 bytes: .*; {leaves_out}$"):
             tfr.shuffle(source, target, memory_bytes=1 << 20)
     with monkeypatch.context() as patched:
-        patched.setattr("tfrecord_io.apps.tools.shuffle._write_sorted", no_memory)
+        patched.setattr("tfrecord_io.write.rearranging.shuffle._write_sorted", no_memory)
         with pytest.raises(MemoryError, match=r"not enough memory to shuffle the records; pass less memory_bytes=$"):
             tfr.shuffle(source, target)
     monkeypatch.setattr("tfrecord_io.store.read.block_reader.Block.memory", no_memory)

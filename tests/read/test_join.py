@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from limited import limited
 from rounds import rounds
-from tfrecord_io.apps.tools.join import _check_columns, _Keys, _take_rows
+from tfrecord_io.read.join import _check_columns, _Keys, _take_rows
 
 INTEGERS = st.none() | st.integers(-2, 5)
 TEXTS = st.none() | st.sampled_from(["", "a", "b", "c"])

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from rounds import rounds
 from servers import Bucket
-from tfrecord_io.apps.tools.diff import _common_columns, _digest, _is_equal
+from tfrecord_io.read.diff import _common_columns, _digest, _is_equal
 from traced import peak
 
 ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)

@@ -10,16 +10,8 @@ from itertools import accumulate, pairwise
 from typing import Any, overload
 from urllib.parse import quote
 
-from tfrecord_io.apps.tools.split_assignment import (
-    MOST_PARTS,
-    group_labels,
-    random_labels,
-    split_by_label,
-    stratified_labels,
-    value_labels,
-)
-from tfrecord_io.base import CopyOptions
-from tfrecord_io.kit import CODECS, Array, check_integer, check_keywords, counted, for_cli
+from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
+from tfrecord_io.bytes import CODECS, Array
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, Location, ShardName, ShardSpec
 from tfrecord_io.typing import (
@@ -33,9 +25,18 @@ from tfrecord_io.typing import (
     ProgressLike,
     StorageLike,
     Unset,
-    WriteReport,
 )
-from tfrecord_io.write import CopiedRecords, RecordOutput
+from tfrecord_io.write.copied_records import CopiedRecords
+from tfrecord_io.write.rearranging.split_assignment import (
+    MOST_PARTS,
+    group_labels,
+    random_labels,
+    split_by_label,
+    stratified_labels,
+    value_labels,
+)
+from tfrecord_io.write.record_output import RecordOutput
+from tfrecord_io.write.writer import WriteReport
 
 _NAMES = {2: ("train", "test"), 3: ("train", "validation", "test")}
 _MISSING = "%missing"

@@ -10,12 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.base import LIMITS, Selection
-from tfrecord_io.columns import Column, EmbeddedSchema, int64_array, runs_within
+from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_keywords
+from tfrecord_io.bytes import Array
+from tfrecord_io.columns import Column, EmbeddedSchema, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
-from tfrecord_io.kit import Array, ReadOptions, check_keywords, open_input, selectable
-from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.typing import UNSET, InputPath, ProgressLike, Reader, StorageLike, TableLike, Unset
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
 
 _OF_NO_RECORD = "leave out the rows of the table whose keys no record can have"
 

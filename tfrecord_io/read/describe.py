@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tfrecord_io.base import ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
-from tfrecord_io.kit import ReadOptions, Report, Summary, check_keywords, counted
-from tfrecord_io.read import CallSource, TypeSample, options_from_call
-from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Suggestion, Unset
+from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.type_suggestions import Suggestion, TypeSample
+from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -33,7 +35,7 @@ class Description(Report):
 
     def _summary(self) -> Summary:
         lines = [line for suggestion in self.suggestions for line in suggestion.lines()]
-        return Summary(self.title, ColumnSummary.HEADINGS, self.rows(), lines)
+        return Summary(self.title, self.headings, self.rows(), lines)
 
     @property
     def title(self) -> str:
@@ -41,8 +43,13 @@ class Description(Report):
         of_files = f" of {counted(self.files, 'file')}" if self.files > 1 else ""
         return counted(self.records, "record") + of_files
 
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """The headings of the columns of `rows`."""
+        return ColumnSummary.HEADINGS
+
     def rows(self) -> list[tuple[str, ...]]:
-        """Rows of text, one per column, in the order of `HEADINGS`."""
+        """Rows of text, one per column, in the order of `headings`."""
         return [column.row() for column in self.columns]
 
 
