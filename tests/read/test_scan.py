@@ -144,6 +144,20 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         scan.with_selection(columns=("c",))
 
 
+@pytest.mark.parametrize("schema", [None, "infer", {"n": "int64", "word": "string"}])
+def test_a_scan_without_others_reads_the_same_by_a_plan_of_its_columns(tmp_path: Path, schema: Any) -> None:
+    path = tmp_path / "key=1" / "a.tfrecord"
+    path.parent.mkdir()
+    tfr.write_tfrecord({**ROWS, "more": [[1.5], [], None]}, path)
+    scan = scan_of(tmp_path, schema=schema)
+    for names in (["word"], ["key", "n"], []):
+        narrow = scan.filter("n >= 2").without_others(names)
+        assert narrow.schema == scan.only(names).schema
+        assert {column.name for column in narrow.settings.plan.columns} == {*names, "n"} - {"key"}
+        with ScanRows(narrow).open() as reader, ScanRows(scan.filter("n >= 2").only(names)).open() as expected:
+            assert reader.read_all() == expected.read_all()
+
+
 def test_random_access_and_iterators_infer_nothing_in_a_spawned_process(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n), b=blobs(b"x")) for n in range(20)])
     with tfr.open_random(path) as records:

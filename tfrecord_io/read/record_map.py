@@ -12,6 +12,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import groupby, pairwise
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -287,7 +288,7 @@ class RecordMap:
         key = (tuple(names), tuple(taken))
         access = self._accesses.get(key)
         if access is None:
-            scan = self._scan.only(names).without_filter()
+            scan = replace(self._scan, row_filter=None).without_others(names).without_filter()
             frames: Any = MappedFrames(self, frozenset(taken))
             access = self._accesses[key] = ScanRows(scan).random_access(frames, Recovery.of("skip", self.sources))
             if len(self._accesses) > _SELECTIONS:
@@ -312,7 +313,7 @@ class RecordMap:
 
         Records that are damaged are left out; without `takes_large`, large features of large records are null.
         """
-        scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).only(names)
+        scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).without_others(names)
         done = 0
         for is_large, files in groupby(range(len(self.files)), self._has_large):
             group = [*files]

@@ -66,6 +66,7 @@ class ResolvedSchema:
     companions: frozenset[str] = frozenset()  # companion features that are not columns
     # Of each feature in the sample: the error for a contradicting record also names a record of the sample.
     observations: Mapping[str, Observation] = field(default_factory=dict)
+    is_partial: bool = False  # `schema` has a part of the columns; features of the others are left out
 
     @property
     def is_inferred(self) -> bool:
@@ -428,6 +429,21 @@ class Scan:
             raise SchemaError("two columns would have this name", feature=twice, hint="choose another, or exclude one")
         return renamed
 
+    def without_others(self, names: Sequence[str]) -> Self:
+        """The columns of exactly these names, as of records that have no others, but for those of the filter.
+
+        The decoders of such a scan do not hold the names of the other columns, of which there may be 10^5.
+        """
+        needed = dict.fromkeys([*names, *(self.row_filter.columns if self.row_filter else ())])
+        known = set(self.resolved.schema.names)
+        schema = self.resolved.schema.select([name for name in needed if name in known])
+        return replace(
+            self,
+            resolved=replace(self.resolved, schema=schema, is_partial=True),
+            selection=replace(self.selection, columns=None),
+            compiled=None,  # type: ignore[arg-type]
+        ).only(names)
+
     def rename(self, names: Mapping[str, str]) -> Self:
         """Rename columns; the new names are by the present names.
 
@@ -754,6 +770,8 @@ def _decode_settings(
     else:
         unknown = "skip"
         plan_of_columns += compiled.other_part(resolved.schema)
+    if resolved.is_partial:
+        unknown = "skip"
     selected: Callable[[str], bool] | None = None
     if entries is not None:
         features = {field.column: field.feature for field in columns}  # a record may have one of a column's new name

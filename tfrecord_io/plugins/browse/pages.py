@@ -108,10 +108,11 @@ class Pages:
 
     def _cells(self, dataset: BrowsedDataset, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
         """The HTML of values by address; of a record that is damaged, why."""
-        forms = box_forms_of(dataset.schema)
+        wanted = _with_companions(dataset, names)
+        forms = box_forms_of(map(dataset.schema.field, wanted))
         fields = [dataset.schema.field(name) for name in names]
         cells: dict[int, Any] = {}
-        for address, row in dataset.rows(addresses, _with_companions(dataset, names)):
+        for address, row in dataset.rows(addresses, wanted):
             if isinstance(row, Problem):
                 cells[address] = text(row, 500)
                 continue

@@ -30,7 +30,7 @@ def record_page(dataset: BrowsedDataset, address: int, row: Row | Problem, *, na
     if isinstance(row, Problem):
         facts["Problem"] = element("span", text(row, 1000), class_="broken")
     else:
-        forms = box_forms_of(dataset.schema)
+        forms = box_forms_of(map(dataset.schema.field, row))
         for field in map(dataset.schema.field, names):
             badge = element("span", text(Column(field).type_name, 120), class_="badge")
             heading = element("h2", text(field.name, 300) or "(empty name)") + badge
