@@ -39,8 +39,8 @@ def taken(rows: Any) -> list[int]:
     return [x for added in rows for x in added.to_table()["x"].to_pylist()]
 
 
-def since(path: Any, version: str | None) -> list[int]:
-    return taken(tfr.follow(path, version, every=None))
+def since(path: Any, version: str | None, until: str | None = None) -> list[int]:
+    return taken(tfr.follow(path, version, until=until, every=None))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -48,6 +48,7 @@ def test_rows_are_those_after_a_version_whatever_was_done_since(form: str, tmp_p
     rng, path, keywords = random.Random(form), f"{tmp_path}/d/", FORMS[form]
     append(path, 0, 1, **keywords)
     added: dict[str, list[int]] = {str(tfr.dataset(path).version): []}  # rows after each version
+    total = {str(tfr.dataset(path).version): {0, 1}}  # rows appended up to each version
     number, alive = 2, {0, 1}
     for _ in range(rounds(16, 8)):
         action = rng.choice(["append", "append", "append", "compact", "delete"])
@@ -64,11 +65,17 @@ def test_rows_are_those_after_a_version_whatever_was_done_since(form: str, tmp_p
             tfr.delete(path, filters=[("x", "in", gone)])
             alive -= {*gone}
         added.setdefault(str(tfr.dataset(path).version), [])
+        total.setdefault(str(tfr.dataset(path).version), {*range(number)})
         for version, expected in added.items():
             found = since(path, version)
             assert sorted(found) == [x for x in expected if x in alive], (action, version)
             if form == "shards":
                 assert found == sorted(found), "in the order of the appends"
+        first, last = sorted(rng.sample(range(len(total)), 2)) if len(total) > 1 else (0, 0)
+        for begin, end in ((None, last), (first, last), (last, last)):
+            versions = [None if at is None else [*total][at] for at in (begin, end)]
+            before, after = (set() if version is None else total[version] for version in versions)
+            assert sorted(since(path, *versions)) == sorted((after - before) & alive), (action, versions)
     assert tfr.verify(path).ok
 
 

@@ -21,28 +21,31 @@ class Follower(Iterator[Dataset]):
         are to come. ``follow(path, since=version)`` goes on behind them, in any process.
     """
 
-    def __init__(self, opened: Dataset, since: str | None, every: float | None) -> None:
-        self._dataset, self.version, self._every = opened, since, every
+    def __init__(self, opened: Dataset, since: str | None, until: str | None, every: float | None) -> None:
+        self._dataset, self.version, self._until, self._every = opened, since, until, every
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Dataset:
         """The next rows, as a dataset; without any, wait for them, or end if the follower does not wait."""
-        while True:
-            added, self.version = self._dataset._held.added_since(self.version)
+        while self._until is None or self.version != self._until:
+            added, self.version = self._dataset._held.added_since(self.version, self._until)
             if added is not None:
                 return Dataset(added)
-            if self._every is None:
-                raise StopIteration
+            if self._every is None or self._until is not None:
+                break
             time.sleep(self._every)
+        raise StopIteration
 
     def __repr__(self) -> str:
         return f"<Follower of {self._dataset!r} since {self.version}>"
 
 
 @check_keywords
-def follow(source: Path | OpenedDataset, since: str | None = None, *, every: float | None = 1.0) -> Follower:
+def follow(
+    source: Path | OpenedDataset, since: str | None = None, *, until: str | None = None, every: float | None = 1.0
+) -> Follower:
     """Follow a dataset: return the rows that appends add to it, each once, in the order of the appends.
 
     `tfrecord_io.Dataset.version` states the version of a dataset, and ``Follower.version`` the one that has all rows
@@ -69,6 +72,9 @@ def follow(source: Path | OpenedDataset, since: str | None = None, *, every: flo
         and `offset` are a ValueError.
     since : str, optional
         The version whose rows are not returned; by default all rows are, at first.
+    until : str, optional
+        The version whose rows are the last ones, also if the dataset has a later version: the same two versions have
+        the same rows, except those that were deleted since. The iterator does not wait.
     every : float, optional
         Seconds from one look at the manifest to the next one while there are no new rows. None: the iterator ends then.
 
@@ -86,10 +92,11 @@ def follow(source: Path | OpenedDataset, since: str | None = None, *, every: flo
         too old: the last 3,000 appends, or about so many pieces of them in joined shards, are told apart. Read the
         dataset again, and follow its version.
     ValueError
-        The files have no manifest, or `since` is not a version of the dataset.
+        The files have no manifest, or `since` or `until` is not a version of the dataset, or `until` the older one.
     """
     if every is not None and not every >= 0:
         raise ValueError(f"every={every!r}: expected seconds, or None to end where there are no new rows")
     opened = source if isinstance(source, Dataset) else dataset(source)
     opened._held.check_followed(since)
-    return Follower(opened, since, every)
+    opened._held.check_followed(until, "until")
+    return Follower(opened, since, until, every)

@@ -24,6 +24,7 @@ from tfrecord_io.read.sources import choose_records
 from tfrecord_io.store import Manifest, Source
 
 AnyScan = TypeVar("AnyScan", bound=Scan)
+_BEFORE_ALL = -1  # the commit before the first one
 _TRIES = 5  # while other writers replace the manifest
 
 
@@ -34,13 +35,13 @@ class Version(NamedTuple):
     commit: int
 
     @classmethod
-    def parse(cls, text: object) -> Version:
-        """The version that a text names; TypeError or ValueError for what is none."""
+    def parse(cls, text: object, keyword: str = "since") -> Version:
+        """The version that the text of a keyword names; TypeError or ValueError for what is none."""
         if not isinstance(text, str):
-            raise TypeError(f"since={text!r}: expected a text, as `Dataset.version` has it")
+            raise TypeError(f"{keyword}={text!r}: expected a text, as `Dataset.version` has it")
         match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
         if match is None:
-            raise ValueError(f"since={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
+            raise ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
         return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:
@@ -67,10 +68,11 @@ def check_followed(scan: Scan, since: Version | None) -> None:
         _current(scan, since)
 
 
-def find_added(scan: AnyScan, since: Version | None) -> tuple[AnyScan | None, Version]:
+def find_added(scan: AnyScan, since: Version | None, until: Version | None = None) -> tuple[AnyScan | None, Version]:
     """Rows added after a version, in the order of the appends, and the version with these rows.
 
-    None if there are none. Files are looked up again, for the same columns and the same condition; `since` None: all.
+    None if there are none. Files are looked up again, for the same columns and the same condition. `since` None: all
+    rows. `until`: the rows of this version only, although there may be a later one.
 
     Raises
     ------
@@ -79,7 +81,12 @@ def find_added(scan: AnyScan, since: Version | None) -> tuple[AnyScan | None, Ve
     ValueError
         As by `check_followed`, or the version is not one of the dataset.
     """
-    if since is not None:
+    if until is not None:
+        _current(scan, until)
+        since = Version(until.line, _BEFORE_ALL) if since is None else since
+        if since.line == until.line and since.commit > until.commit:
+            raise ValueError(f"since='{since}' is a later version than until='{until}'")
+    elif since is not None:
         current = _current(scan, since)
         if current is not None and current.commit == since.commit:
             return None, since  # by one request
@@ -92,7 +99,8 @@ def find_added(scan: AnyScan, since: Version | None) -> tuple[AnyScan | None, Ve
             return latest, version
         current = _current(latest, since)
         if current is not None and current.id == _path_and_id(latest)[2]:
-            return _select_added(latest, current, since, version), version
+            until = version if until is None else until
+            return _select_added(latest, current, since, until), until
     raise OSError(errno.EBUSY, "other writers replace this dataset again and again; do so later", latest.files[0])
 
 
@@ -114,24 +122,22 @@ def _current(scan: Scan, since: Version) -> Manifest | None:
         text = f"rows were replaced since version {since}, or it is of another dataset; the version is {version} now"
         raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
     oldest = 0 if manifest.history is None else manifest.history.oldest
-    if since.commit < oldest:
+    if _BEFORE_ALL < since.commit < oldest:
         text = f"version {since} is too old: appends are told apart from {version.line}.{oldest} on"
         raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
     if since.commit > version.commit:
-        raise ValueError(f"since='{since}': the dataset's version is {version}")
+        raise ValueError(f"version {since} is none yet: the dataset's version is {version}")
     return manifest
 
 
-def _select_added(scan: AnyScan, manifest: Manifest, since: Version, version: Version) -> AnyScan | None:
-    """The rows of a scan of a `version` whose commits come after another one; the manifest is at least as new."""
+def _select_added(scan: AnyScan, manifest: Manifest, since: Version, until: Version) -> AnyScan | None:
+    """The rows of a scan whose commits come after one version, up to another; the manifest is at least as new."""
     path = _path_and_id(scan)[1]
     directory = path[: len(path) - len(os.path.basename(path))]
     numbers = {path.removeprefix(directory): number for number, path in enumerate(scan.sources.paths)}
     ends = [*accumulate(manifest.counts)]
     chosen: list[tuple[Source, Array | None]] = []
-    history = manifest.history  # None: there was one commit
-    added = [] if history is None else history.added_runs(manifest.records, since.commit, version.commit)
-    for _, begin, end in added:
+    for _, begin, end in manifest.added_runs(since.commit, until.commit):
         for at, rows in _rows_in_files(ends, begin, end):
             number, records = numbers.get(manifest.files[at].path), manifest.files[at].records
             if number is not None:  # else the scan is of other folders

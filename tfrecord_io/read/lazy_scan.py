@@ -82,17 +82,19 @@ class LazyScan(Scan):
         version = version_of(self)
         return None if version is None else str(version)
 
-    def check_followed(self, version: str | None) -> None:
-        """Raise the errors of `added_since` that follow from the files as they are now, and from the version."""
+    def check_followed(self, version: str | None, keyword: str = "since") -> None:
+        """Raise the errors of `added_since` that follow from the files as they are now and from the version."""
         from tfrecord_io.read.followed_rows import Version, check_followed
 
-        check_followed(self, None if version is None else Version.parse(version))
+        check_followed(self, None if version is None else Version.parse(version, keyword))
 
-    def added_since(self, version: str | None) -> tuple[Self | None, str]:
+    def added_since(self, version: str | None, until: str | None = None) -> tuple[Self | None, str]:
         """Rows added after a version, and the version with these rows; see `find_added`."""
         from tfrecord_io.read.followed_rows import Version, find_added
 
-        added, latest = find_added(self, None if version is None else Version.parse(version))
+        first = None if version is None else Version.parse(version)
+        last = None if until is None else Version.parse(until, "until")
+        added, latest = find_added(self, first, last)
         return added, str(latest)
 
     def open_all(self, *, with_index: bool = False, **changes: Any) -> Reader:

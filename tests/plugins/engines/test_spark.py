@@ -731,3 +731,68 @@ def test_a_transaction_is_written_once(spark: Any, tmp_path: Path, text: str) ->
     assert not [name for name in os.listdir(tmp_path / "d") if name.endswith(".staged")]
     frame.write.format("tfrecord").option("txn", "clicks=8").mode("append").save(f"{tmp_path}/d")
     assert tfr.count(f"{tmp_path}/d") == 4
+
+
+class Stream:
+    """A query of the rows that appends add to a dataset, whose batches are kept."""
+
+    def __init__(self, spark: Any, path: Any, checkpoint: Path, **options: str) -> None:
+        self.spark, self.path, self.checkpoint, self.options = spark, f"{path}", checkpoint, options
+        self.batches: dict[int, list[int]] = {}
+
+    def run(self, fails: bool = False) -> None:
+        """Process all rows that are there, or fail after they were read."""
+
+        def take(batch: Any, number: int) -> None:
+            self.batches[number] = sorted(row.x for row in batch.collect())
+            if fails:
+                raise OSError("the target is full")
+
+        rows = self.spark.readStream.format("tfrecord").options(**self.options).load(self.path)
+        writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(self.checkpoint))
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination(120)
+        if query.exception() is not None:
+            raise query.exception()
+
+
+def test_a_stream_takes_each_appended_row_once(spark: Any, tmp_path: Path) -> None:
+    """Also after a batch that failed, while shards are joined and rows deleted."""
+    path = f"{tmp_path}/events/"
+    append = tfr.write_tfrecord
+    append({"x": [0, 1, 2], "day": [1, 2, 1]}, path, mode="append", partition_by="day")
+    first = tfr.dataset(path).version
+    stream = Stream(spark, path, tmp_path / "all")
+    late = Stream(spark, path, tmp_path / "late", since=str(first), filters='[["day", "==", 2]]', columns='["x"]')
+    for each in (stream, late):
+        each.run()
+    append({"x": [3], "day": [2]}, path, mode="append", partition_by="day")
+    append({"x": [4, 5], "day": [1, 2]}, path, mode="append", partition_by="day")
+    for each in (stream, late):
+        with pytest.raises(Exception, match="the target is full"):
+            each.run(fails=True)
+    append({"x": [6], "day": [2]}, path, mode="append", partition_by="day")
+    tfr.compact(path)
+    for each in (stream, late):
+        each.run()
+        each.run()
+    assert [*stream.batches.values()] == [[0, 1, 2], [3, 4, 5], [6]]
+    assert [*filter(None, late.batches.values())] == [[3, 5], [6]]  # without rows, Spark begins with an empty batch
+    tfr.delete(path, filters=[("x", "<", 3)])
+    append({"x": [7], "day": [1]}, path, mode="append", partition_by="day")
+    stream.run()
+    assert stream.batches[3] == [7]
+    append({"x": [8], "day": [1]}, path, mode="overwrite", partition_by="day")
+    with pytest.raises(Exception, match="rows were replaced since version"):
+        stream.run()
+
+
+def test_what_is_no_stream(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    with pytest.raises(Exception, match="needs one dataset with a manifest"):
+        Stream(spark, tmp_path / "a.tfrecord", tmp_path / "checkpoint").run()
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "d/", mode="append")
+    with pytest.raises(Exception, match="since='yesterday': expected a version"):
+        Stream(spark, tmp_path / "d/", tmp_path / "checkpoint", since="yesterday").run()
+    with pytest.raises(Exception, match=r"the option since is one of spark\.readStream"):
+        opened(spark, tmp_path / "d/", since=tfr.dataset(tmp_path / "d/").version).count()

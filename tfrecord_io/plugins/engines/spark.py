@@ -34,6 +34,9 @@ def register_spark(session: sql.SparkSession) -> None:
     each partition once, also if tasks are retried. Any thread may write: ``format("tfrecord")`` of a DataFrameWriter
     makes its session the active one of the thread, where Spark looks for the format.
 
+    ``spark.readStream.format("tfrecord").load("out")`` is a stream of the rows that appends add to a dataset with a
+    manifest: all rows at first, or those after the version that the option ``since`` states; see `tfrecord_io.follow`.
+
     Tensors are nested arrays whose field keeps the type in its metadata, by which they are written as tensors again.
     Where Spark drops the metadata, as for computed columns, the option ``schema`` declares the type.
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import cache, wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
+    DataSourceStreamReader,
     InputPartition,
     WriterCommitMessage,
 )
@@ -45,6 +46,9 @@ _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 _ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
 _RECORD_TYPES = {"example": "example", "sequenceexample": "sequence_example", "bytearray": "bytes"}
 _MODES = {"errorifexists": "error", "default": "error", "ignore": "error"}
+_SINCE = "since"  # the option of streams
+_OF_READS = ("npartitions", "max_bytes", _SINCE)  # options that are no keywords of a dataset
+_VERSION = "version"  # of the offsets of streams
 _PARTITION_MODE = "partitionoverwritemode"  # Spark's option, whose names come in lower case
 _PARTITION_MODES = {"static": "overwrite", "dynamic": "overwrite_partitions"}
 _CODECS = {"": None, "default": "zlib", "deflate": "zlib", "zstandard": "zstd"}
@@ -96,23 +100,67 @@ class WrittenMessage(WriterCommitMessage):  # type: ignore[misc]
         self.part = part
 
 
+class _Form(NamedTuple):
+    """What the rows of a query become."""
+
+    selected_schema: pa.Schema  # the columns, with the names that the dataset has for them
+    schema: pa.Schema  # the same in the names and types of Spark
+    split: tuple[int | None, int]  # the number of partitions, or the most bytes of each
+
+    def partitions(self, scan: Scan) -> list[InputPartition]:
+        return [InputPartition(part) for part in scan.only(self.selected_schema.names).tasks(*self.split)]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return _batches(partition.value, self.selected_schema, self.schema)
+
+
+class _Query(NamedTuple):
+    """A query of the rows of a path."""
+
+    options: Mapping[str, str]
+    changes: dict[str, Any]  # keywords of the dataset that follow from the schema of the query
+    form: _Form
+
+
 class TFRecordReader(DataSourceReader):  # type: ignore[misc]
-    """The pieces of a query as partitions, in the types of a Spark schema.
+    """Reads the rows that a query finds.
 
     It takes no filters: Spark 4.3 keeps those of one query for the next ones of the same DataFrame.
     """
 
-    def __init__(
-        self, scan: Scan, selected_schema: pa.Schema, schema: pa.Schema, split: tuple[int | None, int]
-    ) -> None:
-        self._scan, self._selected_schema = scan.only(selected_schema.names), selected_schema
-        self._schema, self._split = schema, split
+    def __init__(self, scan: Scan, form: _Form) -> None:
+        self._scan, self._form = scan, form
 
     def partitions(self) -> list[InputPartition]:
-        return [InputPartition(part) for part in self._scan.tasks(*self._split)]
+        return self._form.partitions(self._scan)
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        return _batches(partition.value, self._selected_schema, self._schema)
+        return self._form.read(partition)
+
+
+class TFRecordStreamReader(DataSourceStreamReader):  # type: ignore[misc]
+    """Reads the rows that appends add to a dataset: an offset of the stream is a version of the dataset.
+
+    The rows between two offsets are the same however often Spark asks for them, also after `compact`.
+    """
+
+    def __init__(self, dataset: Any, since: str | None, form: _Form) -> None:
+        self._dataset, self._since, self._form = dataset, since, form  # of `tfrecord_io.dataset`
+
+    def initialOffset(self) -> dict[str, str]:
+        return {_VERSION: self._since or ""}  # "": before all rows
+
+    def latestOffset(self) -> dict[str, str]:
+        return {_VERSION: self._dataset.refresh().version or ""}
+
+    def partitions(self, start: dict[str, str], end: dict[str, str]) -> list[InputPartition]:
+        import tfrecord_io as tfr
+
+        added = tfr.follow(self._dataset, start[_VERSION] or None, until=end[_VERSION])
+        return [partition for rows in added for partition in self._form.partitions(Scan.of(rows))]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        return self._form.read(partition)
 
 
 class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
@@ -165,11 +213,28 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         return schema
 
     def reader(self, schema: Any) -> DataSourceReader:
+        if _SINCE in self.options:
+            raise ValueError(f"the option {_SINCE} is one of spark.readStream; tfr.follow has the rows since a version")
+        query = self._plan(schema)
+        return TFRecordReader(self._scan(query.options, **query.changes), query.form)
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:
+        import tfrecord_io as tfr
+
+        query = self._plan(schema)
+        path, keywords = _path_and_keywords(query.options, _NOT_READ)
+        since = keywords.get(_SINCE)
+        dataset = tfr.dataset(path, **{**_of_dataset(keywords), **query.changes})
+        tfr.follow(dataset, since)  # raises the error for a dataset that cannot be followed
+        return TFRecordStreamReader(dataset, since, query.form)
+
+    def _plan(self, schema: Any) -> _Query:
+        """Plan a query whose columns are those of a schema of Spark."""
         options = self.options
         if not options:  # perhaps a catalog's table, with options in the schema
             texts = [field.metadata[_OPTIONS_KEY] for field in schema.fields if _OPTIONS_KEY in field.metadata]
             options = json.loads(texts[0]) if texts else {}
-        wanted = _arrow_schema(schema)
+        wanted, changes = _arrow_schema(schema), dict[str, Any]()
         scan = self._scan(options)
         dataset_schema = _arrow_schema(spark_schema(scan.schema))
         selected_schema = pa.schema(_named_as(list(wanted), list(dataset_schema)))
@@ -178,13 +243,14 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         if self.bound is None and not has_types:
             read = _read_as(list(selected_schema), list(dataset_schema), list(scan.schema))
             stored = [field for field in read if field.name != scan.options.include_file_paths]
-            scan = self._scan(options, schema=pa.schema(stored))
+            changes["schema"] = pa.schema(stored)
+            scan = self._scan(options, **changes)
         if lacking := [name for name in selected_schema.names if name not in scan.schema.names]:
             reason = "the schema states it, and the option 'columns' leaves it out"
             raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", Scan.PIECE_BYTES)
-        return TFRecordReader(scan, selected_schema, wanted, split)
+        return _Query(options, changes, _Form(selected_schema, wanted, split))
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         import tfrecord_io as tfr
@@ -216,9 +282,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         if self.bound is not None:
             return self.bound
         path, keywords = _path_and_keywords(options, _NOT_READ)
-        for name in ("npartitions", "max_bytes"):
-            keywords.pop(name, None)
-        return Scan.of(path, **{**keywords, **changes})
+        return Scan.of(path, **{**_of_dataset(keywords), **changes})
 
 
 # ---- options
@@ -312,6 +376,11 @@ def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
         advice = f"add the option partitionOverwriteMode, {choice}"
         raise ValueError(f"partition_by= and the mode 'overwrite': {reason}; {advice}")
     return {**values, "mode": mode}
+
+
+def _of_dataset(keywords: dict[str, Any]) -> dict[str, Any]:
+    """The keywords of `tfrecord_io.dataset` among the options of a read."""
+    return {name: value for name, value in keywords.items() if name not in _OF_READS}
 
 
 def _is_catalog_table(options: Mapping[str, str]) -> bool:

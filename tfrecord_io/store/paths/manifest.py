@@ -205,6 +205,12 @@ class Manifest(NamedTuple):
         """The number of the last change of its rows."""
         return 0 if self.history is None else self.history.commit
 
+    def added_runs(self, since: int, until: int) -> list[tuple[int, int, int]]:
+        """The commits after `since`, up to `until`, and the begin and end of each run of their rows, by commit."""
+        from tfrecord_io.store.paths.history import History  # which few datasets have
+
+        return (self.history or History()).added_runs(self.records, since, until)
+
     @staticmethod
     def read(version: ManifestVersion) -> Manifest | None:
         """The manifest by which files were found, as it is now; None if it is gone or cannot be used."""
