@@ -36,7 +36,7 @@ FLOORS = {
             "rows",
             "kit",
             "apps/api apps/tf_compat apps/file_formats",
-            "apps/tools apps/views",
+            "apps/views",
             "apps/adapters",
             "apps/lazy_dataset",
             "apps/derived_datasets",
@@ -310,7 +310,6 @@ def test_a_read_of_a_local_file_imports_only_what_it_needs(tmp_path: Path) -> No
         "columns.schema.formats",
         "columns.arrow.output",
         "read.byte_ranges",
-        "apps.tools",
         "apps.cli",
     )
     assert [name for name in sorted(loaded) if name.startswith(others)] == []

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem import retries
 
 ROWS: dict[str, Any] = {"n": list(range(200)), "pad": [b"p" * 3000] * 200}

@@ -24,8 +24,8 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading import read_by
 from servers import Bucket, Web
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import StorageOptions
+from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs

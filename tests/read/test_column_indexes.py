@@ -16,8 +16,8 @@ import tfrecord_io as tfr
 from limited import set_limits
 from reading_modes import matching_records_only
 from servers import Bucket
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.read.index import column_index
+from tfrecord_io.store import clean
 
 TABLE = pa.table({"n": range(40), "word": ["a", "b"] * 20, "list": [[1, 2]] * 40})
 

@@ -24,9 +24,9 @@ from hostile_metadata import mutated
 from records import written
 from rounds import COMPLETE, rounds
 from servers import Bucket, around_requests
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.bytes.format.serialized_tensor import serialize_tensor
 from tfrecord_io.errors import SchemaWarning
+from tfrecord_io.store import clean
 from tfrecord_io.train import BytesList, Feature, FeatureList, FeatureLists, Features, Int64List, SequenceExample
 from tfrecord_io.typing import OpenedDataset
 

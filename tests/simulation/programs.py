@@ -23,13 +23,13 @@ from worlds import World
 import tfrecord_io as tfr
 from messages import published_by
 from reading import read_by
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.base.closing import Unconfirmed
 from tfrecord_io.base.options.limits import TunedLimits
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.bytes.format.framing import crc32c
 from tfrecord_io.read.file_indexes import check_indexes
+from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest_files import SIZES

@@ -27,7 +27,7 @@ from rounds import COMPLETE, each_step, rounds
 from servers import Bucket
 from stopped_steps import stopping
 from tfrecord_io.apps.cli import tfr as group
-from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store import clean
 from tfrecord_io.store.write.publication import Publication
 
 NOW = timedelta(0)

@@ -22,9 +22,9 @@ from killed_writer import die_after
 from reading import read_by
 from rounds import COMPLETE, each_step
 from servers import Bucket
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.errors import PrecisionWarning
+from tfrecord_io.store import clean
 from tfrecord_io.store.write.publication import Publication
 from tfrecord_io.write.distributed import DistributedWriter
 

@@ -26,8 +26,8 @@ import tfrecord_io as tfr
 from reading import read_by
 from rounds import COMPLETE, rounds
 from servers import Bucket
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.columns.arrow.input.batch_source import open_input
+from tfrecord_io.store import clean
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.write.partition_folders import PartitionFolders
 

@@ -18,7 +18,7 @@ from records import flip
 from rounds import each_step
 from servers import Bucket
 from suites.resumed_datasets import contents
-from tfrecord_io.apps.tools.clean import clean
+from tfrecord_io.store import clean
 from tfrecord_io.store.write.resume_journal import ResumeJournal
 from transfers import convert_flat
 

@@ -44,7 +44,7 @@ _HOMES: dict[str, dict[str, str]] = {
         "read.diff": "diff",
         "read.file_indexes": "build_index",
         "read.file_metadata": "read_metadata",
-        "apps.tools.versions": "show_versions",
+        "bytes.versions": "show_versions",
         "apps.tf_compat.example": "encode_example decode_example",
         "columns.schema.schema": "Schema",
         "columns.schema.field_makers": "scalar list_ tensor sequence image",

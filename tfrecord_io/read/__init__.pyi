@@ -1,7 +1,6 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.read.added_columns import AddedColumns as AddedColumns
-from tfrecord_io.read.build_column_index import FileIndex as FileIndex
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
@@ -34,7 +33,6 @@ __all__ = [
     "BlockWalker",
     "CallSource",
     "ColumnIndexes",
-    "FileIndex",
     "Files",
     "IndexWriter",
     "LazyScan",

@@ -38,7 +38,7 @@ _HOMES = {
     "Source": "read.source",  # A file or a part of one: path, size, version, and how it is opened
     "named_temporary_folder": "system",  # Name the folder of temporary files in errors about a full disk
     "open_output": "write.atomic",  # Open one file for writing
-    "Leftover": "write.leftovers",  # A file, folder or upload left behind
+    "clean": "write.cleaning",  # Find what killed writers left behind, and remove it
     "NewFolder": "write.new_folder",  # A folder being written
     "OutputFile": "write.output_file",  # A file being written
     "Publication": "write.publication",  # A sharded dataset being written to a `Place`

@@ -32,7 +32,7 @@ from tfrecord_io.store.read.source import Source as Source
 from tfrecord_io.store.read.source import Sources as Sources
 from tfrecord_io.store.system import named_temporary_folder as named_temporary_folder
 from tfrecord_io.store.write.atomic import open_output as open_output
-from tfrecord_io.store.write.leftovers import Leftover as Leftover
+from tfrecord_io.store.write.cleaning import clean as clean
 from tfrecord_io.store.write.new_folder import NewFolder as NewFolder
 from tfrecord_io.store.write.output_file import OutputFile as OutputFile
 from tfrecord_io.store.write.publication import Publication as Publication
@@ -55,7 +55,6 @@ __all__ = [
     "FileSystem",
     "Folder",
     "Kind",
-    "Leftover",
     "Listing",
     "Location",
     "Manifest",
@@ -78,6 +77,7 @@ __all__ = [
     "Source",
     "SourcePrefetcher",
     "Sources",
+    "clean",
     "find_sidecars",
     "named_temporary_folder",
     "open_output",

@@ -9,8 +9,8 @@ import fsspec
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.store import clean
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.resolve import resolve_inputs
 

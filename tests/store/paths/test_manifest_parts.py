@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths import manifest_parts

@@ -20,8 +20,8 @@ import tfrecord_io as tfr
 from counted_calls import calls
 from servers import Bucket, Web, around_requests
 from tfrecord_io.apps.cli import tfr as command
-from tfrecord_io.apps.tools.clean import DAY, clean
 from tfrecord_io.store.write.atomic import open_output
+from tfrecord_io.store.write.cleaning import DAY, clean
 
 NOW = timedelta(0)
 

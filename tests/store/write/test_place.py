@@ -11,8 +11,8 @@ import pytest
 import tfrecord_io as tfr
 from reading import read_by
 from servers import Bucket
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import StorageOptions
+from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName

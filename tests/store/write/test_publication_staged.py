@@ -15,10 +15,10 @@ import tfrecord_io as tfr
 from interposed import on_commit
 from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
-from tfrecord_io.apps.tools.clean import clean
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
+from tfrecord_io.store import clean
 from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.place_remote import RemotePlace
 from tfrecord_io.store.write.publication import Publication

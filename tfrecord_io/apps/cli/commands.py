@@ -377,7 +377,7 @@ def clean(path: str, as_json: bool, **keywords: Any) -> None:
     listed, too, as S3 does not tell which program started an upload.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.tools.clean import clean as find_leftovers
+    from tfrecord_io.store import clean as find_leftovers
 
     leftovers = find_leftovers(path, **keywords)
     names = ("path", "upload", "started", "bytes")

@@ -20,7 +20,6 @@ import pyarrow as pa
 from tfrecord_io.apps.cli.process import echo, has_unicode
 from tfrecord_io.columns import Column
 from tfrecord_io.kit import json_value, printable, short
-from tfrecord_io.read import FileIndex
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
 RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes", "bytes lost", "regions", "problems"}
@@ -113,8 +112,8 @@ def _as_table(table: TextTable, width: int) -> str:
     return text.getvalue()
 
 
-def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
-    """Make a table with a row for each file and its index."""
+def indexes_table(indexes: Sequence[Any]) -> TextTable:
+    """Make a table with a row for each `FileIndex` that `tfrecord_io.build_index` returns."""
     rows = [
         (printable(i.path), f"{i.bytes:,}", f"{i.records:,}", printable(i.index or "none"), "bad" if i.error else "")
         for i in indexes

@@ -57,7 +57,7 @@ class Leftover:
     ) -> list[Leftover]:
         """Find what killed writers left behind, the oldest first, and `remove` it.
 
-        See `tfrecord_io.apps.tools.clean`.
+        See `tfrecord_io.store.write.cleaning`.
         """
         fs, name = Location.of(path, storage)
         if not isinstance(fs, FsspecFileSystem):

@@ -8,8 +8,8 @@ import sys
 from importlib import metadata
 from importlib.util import find_spec
 
-from tfrecord_io.bytes import get_engine
-from tfrecord_io.kit import check_keywords
+from tfrecord_io.base import check_keywords
+from tfrecord_io.bytes.engine.select import get_engine
 
 # Distributions whose module has another name.
 _MODULES = {"protobuf": "google.protobuf", "pillow": "PIL"}

@@ -8,9 +8,8 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
-from tfrecord_io.base import Options
-from tfrecord_io.kit import check_keywords
-from tfrecord_io.store import Leftover
+from tfrecord_io.base import Options, check_keywords
+from tfrecord_io.store.write.leftovers import Leftover
 from tfrecord_io.typing import StorageLike
 
 DAY = timedelta(days=1)
