@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -197,6 +199,72 @@ def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject
                 assert found == expected
 
 
+def whole(dataset: OpenedDataset) -> pa.Table:
+    return tfr.read_table(dataset)
+
+
+def in_batches(dataset: OpenedDataset) -> pa.Table:
+    with tfr.open_reader(dataset, batch_size=2) as reader:
+        return pa.Table.from_batches(list(reader), reader.schema)
+
+
+def limited(dataset: OpenedDataset) -> pa.Table:
+    return tfr.read_table(dataset, limit=10_000)
+
+
+def filtered(dataset: OpenedDataset) -> pa.Table:
+    return tfr.read_table(dataset.filter("label >= 0"))
+
+
+def outcome(read: Callable[[OpenedDataset], pa.Table], dataset: OpenedDataset) -> Any:
+    """What a call returns: type, rows, or the error."""
+    try:
+        table = read(dataset)
+    except tfr.errors.TFRecordError as error:
+        return type(error), error.path, error.record, error.reason
+    return table.schema, table.column("image_raw").to_pylist(), table.column("label").to_pylist()
+
+
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_calls_decide_shapes_alike_by_the_first_records(data: st.DataObject) -> None:
+    """A read that begins with the sample decodes it once; one of other records decodes a sample for itself."""
+    layout = data.draw(layouts())
+    damage = data.draw(st.sampled_from([None, "checksum", "size", "cut"]))
+    rows = [data.draw(rows_of(layout), label="rows of a file") for _ in range(data.draw(st.integers(1, 3)))]
+    damaged = data.draw(st.integers(0, len(rows) - 1))
+    with tempfile.TemporaryDirectory() as folder:
+        for number, arrays_of_file in enumerate(rows):
+            path = Path(folder) / f"{number}.tfrecord"
+            records = [layout.record(label, arrays) for label, arrays in enumerate(arrays_of_file)]
+            at = data.draw(st.integers(0, len(records) - 1))
+            if number == damaged and damage == "size":
+                records[at] = layout.record(7, [array[:, :, :1] for array in arrays_of_file[at]])
+            with tfr.RecordWriter(path) as writer:
+                ends = [
+                    writer.write(record) or sum(16 + len(r) for r in records[: n + 1])
+                    for n, record in enumerate(records)
+                ]
+            content = bytearray(path.read_bytes())
+            if number == damaged and damage == "checksum":
+                content[ends[at] - 5] ^= 1
+            if number == damaged and damage == "cut":
+                del content[-3:]
+            path.write_bytes(content)
+        how = {
+            "schema": layout.schema(),
+            "sample": data.draw(st.sampled_from([1, 2, 5, 10_000, "all"])),
+            "threads": data.draw(st.sampled_from([1, 2])),
+            "on_error": data.draw(st.sampled_from(["raise", "skip", "stop"])),
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            reads = (limited, whole, in_batches, filtered)
+            expected, *others = [outcome(read, tfr.dataset(folder, **how)) for read in reads]
+        for found in others:
+            assert found == expected
+
+
 @pytest.mark.parametrize(
     "type_", [tfr.tensor("uint8", ("height", "width", "depth")), "tensor(uint8,(height,width,depth))"]
 )
@@ -212,6 +280,33 @@ def test_selected_columns_need_not_state_the_shape(tmp_path: Path, type_: Any) -
         assert {"height", "width"}.isdisjoint(table.column_names)
         for found, expected in zip(tfr.read_tfrecord(dataset)["image_raw"], arrays, strict=True):
             same(found, [expected])
+
+
+@settings(max_examples=rounds(200))
+@given(
+    dtype=st.sampled_from(["uint8", "bool", "float32", "int4", "uint16"]),
+    sizes=st.lists(st.sampled_from([(2, 3), (2, 3), (2, 3), (3, 2), (6, 1)]), min_size=1, max_size=4),
+    lengths=st.lists(st.sampled_from([0, 0, 0, 1, -1, None]), min_size=4, max_size=4),
+    content=st.binary(min_size=32, max_size=32),
+)
+def test_columns_of_one_shape_equal_what_the_general_case_makes(
+    dtype: str, sizes: list[tuple[int, int]], lengths: list[int | None], content: bytes
+) -> None:
+    """Arrays of one shape, all of them present, are checked together: with the same values and errors."""
+    width = {"float32": 4, "uint16": 2}.get(dtype, 1)
+    schema = {"image_raw": tfr.tensor(dtype, ("height", "width")), "label": "int64"}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / "a.tfrecord"
+        with tfr.RecordWriter(path) as writer:
+            for label, ((height, wide), more) in enumerate(zip(sizes, lengths, strict=False)):
+                image = None if more is None else (content * 2)[: 6 * width + more]
+                values = {"image_raw": image, "height": height, "width": wide, "label": label}
+                writer.write(tfr.encode_example({name: value for name, value in values.items() if value is not None}))
+        found = outcome(whole, tfr.dataset(path, schema=schema))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("tfrecord_io.columns.arrow.decode.stated_shapes.StatedColumns.state_only", lambda *_: False)
+            assert found == outcome(whole, tfr.dataset(path, schema=schema))
 
 
 def test_a_record_of_another_shape_than_the_sample_is_named(tmp_path: Path) -> None:

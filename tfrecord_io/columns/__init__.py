@@ -22,7 +22,7 @@ _HOMES = {
     "reads_companions": "arrow.decode.decode_plan",  # True if the companions are read too
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
-    "close_shapes": "arrow.decode.resolve_shapes",  # Give types to the columns whose shapes the records state
+    "OpenShapes": "arrow.decode.resolve_shapes",  # Columns to which the first records give a type
     "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
     "EncodedPiece": "arrow.encode.slice_encoder",  # A piece of frames with its memory
     "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again

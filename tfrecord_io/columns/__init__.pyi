@@ -16,7 +16,7 @@ from tfrecord_io.columns.arrow.decode.decode_plan import plan_columns as plan_co
 from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as reads_companions
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
-from tfrecord_io.columns.arrow.decode.resolve_shapes import close_shapes as close_shapes
+from tfrecord_io.columns.arrow.decode.resolve_shapes import OpenShapes as OpenShapes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
 from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory as PieceMemory
@@ -100,6 +100,7 @@ __all__ = [
     "NamePattern",
     "Observation",
     "Observations",
+    "OpenShapes",
     "Overrides",
     "PieceMemory",
     "PixelReader",
@@ -122,7 +123,6 @@ __all__ = [
     "arrow_file",
     "as_stored",
     "cast_comparable_columns",
-    "close_shapes",
     "declaration",
     "empty_batch",
     "evaluate_simple",

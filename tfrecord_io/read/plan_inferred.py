@@ -10,7 +10,7 @@ Tests: tests/read/test_inference.py, tests/read/test_resolve_schema.py and tests
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -211,7 +211,7 @@ class InferredPlan(_SampledPlan):
 
             evidence = sample.observations.evidence((chunk.columns for chunk in chunks), self.assumptions.contested)
             planned.inferred = InferredSchema(scan.features, evidence, planned.sampled)
-        planned.sample = _chunks_to_deliver(chunks)
+        planned.sample = DecodedChunk.to_deliver(chunks)
         return planned
 
     def _resolve(self, sample: _Sample) -> ResolvedSchema:
@@ -342,14 +342,9 @@ class ForeignFeatures(_SampledPlan):
         scan = request.scan(ResolvedSchema(schema, "embedded", self.assumptions.record_type, self._embedded))
         planned = plan_read(scan, self.reader, whole=request.whole)
         self.reader.check, planned.budget = self._check, sample.budget
-        planned.sample = _chunks_to_deliver(sample.until_error)
+        planned.sample = DecodedChunk.to_deliver(sample.until_error)
         return planned
 
 
 def _record_counts(sample: _Sample) -> RecordCounts:
     return sum((chunk.counts for chunk in sample.chunks), RecordCounts())
-
-
-def _chunks_to_deliver(chunks: Iterable[DecodedChunk]) -> list[DecodedChunk]:
-    """The chunks of a sample that the reader begins with: those that have rows, or end something."""
-    return [chunk for chunk in chunks if chunk.rows or chunk.ends_batch or chunk.ends_read]

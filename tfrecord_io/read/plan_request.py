@@ -9,6 +9,7 @@ Tests: tests/read/test_resolve_schema.py and tests/read/test_reader_schema.py.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -85,6 +86,12 @@ class PlanRequest:
         if selection.filters is not None:
             self.sources = self._possible_sources()
             self.selection = self._selection_without_filter()
+
+    def with_schema(self, schema: Schema) -> PlanRequest:
+        """The request with another ``schema=``."""
+        request = copy(self)
+        request.options = self.options.changed(schema=schema)
+        return request
 
     def _possible_sources(self) -> Sources:
         """The files that can have rows which pass the filter, by their partition columns."""

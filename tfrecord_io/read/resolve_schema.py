@@ -23,7 +23,7 @@ from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
 from tfrecord_io.read.added_columns import AddedColumns
-from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA
+from tfrecord_io.read.chunks.chunk import PAYLOAD_SCHEMA, DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
     EmbeddedSchemaCheck,
@@ -71,7 +71,8 @@ def plan_scan(
     see `find_saved_schema`.
     """
     stated = options, selection
-    options, selection = _complete_declared(sources, options, selection)
+    undecided = None if only_sample else _find_undecided(sources, options, selection, whole=whole)
+    options, selection = _complete_declared(sources, options, selection, closes_shapes=undecided is None)
 
     def plan(selection: Selection, narrow: tuple[ScanOptions, Selection] | None = None) -> Planned:
         request = PlanRequest(
@@ -87,7 +88,8 @@ def plan_scan(
         assumptions = Assumptions(RecordType.by_option().get(options.record_type, RecordType.EXAMPLE), folds, embedded)
         schemas = UnitedSchemas(request, embedded if has_united else None, is_found=has_united)
         reader = ChunkReader(request.sources, request.options, request.selection, ahead=not only_sample, whole=whole)
-        return _Planner(request, schemas, uses_saved=uses_saved).plan(reader, assumptions)
+        planner = _Planner(request, schemas, uses_saved=uses_saved, undecided=undecided)
+        return planner.plan(reader, assumptions)
 
     try:
         planned = plan(selection, None if options is stated[0] else stated)
@@ -102,14 +104,35 @@ def plan_scan(
     return plan(replace(selection, columns=(*(selection.columns or ()), *(f"!{name}" for name in conflicts))))
 
 
+def _declares_open_shapes(options: ScanOptions) -> bool:
+    return options.declares_schema and not MessageType.takes_payloads(options.record_type) and has_open_shapes(options)
+
+
+def _find_undecided(
+    sources: Sequence[Source], options: ScanOptions, selection: Selection, *, whole: bool
+) -> Schema | None:
+    """The declared schema if it has arrays whose shapes are decided by the records that the read begins with; or None.
+
+    These are decoded once then. With ``sample="all"``, only a `whole` read has the memory for all arrays.
+    """
+    if not _declares_open_shapes(options) or not has_declared_schema(options):
+        return None
+    is_part = selection.is_range or selection.filters is not None or options.include_file_paths is not None
+    if is_part or (options.sample == "all" and not whole) or not Sources.of(sources).can_be_read_again:
+        return None
+    from tfrecord_io.columns import OpenShapes
+
+    return OpenShapes(options).undecided(Projection(selection.columns))
+
+
 def _complete_declared(
-    sources: Sequence[Source], options: ScanOptions, selection: Selection
+    sources: Sequence[Source], options: ScanOptions, selection: Selection, *, closes_shapes: bool
 ) -> tuple[ScanOptions, Selection]:
     """Add what declared types leave open, and the first records state: shapes, and types of the filter's columns."""
-    if options.declares_schema and not MessageType.takes_payloads(options.record_type) and has_open_shapes(options):
-        from tfrecord_io.columns import close_shapes
+    if closes_shapes and _declares_open_shapes(options):
+        from tfrecord_io.columns import OpenShapes
 
-        options = close_shapes(options, sources, partial(_first_columns, sources))
+        options = OpenShapes(options).close(sources, partial(_first_columns, sources))
     if selection.filters is not None and has_declared_schema(options):
         options, selection = _add_filter_types(sources, options, selection)
     return options, selection
@@ -187,8 +210,12 @@ def _options_of_file(options: ScanOptions) -> ScanOptions:
 class _Planner:
     """Plans a read: attempts a plan under assumptions, and others until they hold."""
 
-    def __init__(self, request: PlanRequest, schemas: UnitedSchemas, *, uses_saved: bool) -> None:
+    def __init__(
+        self, request: PlanRequest, schemas: UnitedSchemas, *, uses_saved: bool, undecided: Schema | None
+    ) -> None:
         self._request, self._schemas, self._uses_saved = request, schemas, uses_saved
+        self._undecided = undecided  # ``schema=``, until the first records decide the shapes that it leaves open
+        self._stored_forms: list[Schema] | None = None  # by which declared columns are several features
         self._saved_fits: bool | None = None  # the first records; None: they were not looked at
 
     @cached_property
@@ -319,13 +346,13 @@ class _Planner:
         return self._plan_schema(reader, resolved, sidecar=sidecar)
 
     def _close_shapes(self, schema: Schema) -> Schema:
-        """A saved schema, its open shapes filled in from the first records."""
+        """The schema, its open shapes filled in from a sample that is decoded for this."""
         sources, options = self._request.sources, self._request.options.changed(schema=schema, schema_overrides=None)
         if not has_open_shapes(options):
             return schema
-        from tfrecord_io.columns import close_shapes
+        from tfrecord_io.columns import OpenShapes
 
-        return Schema.parse(close_shapes(options, sources, partial(_first_columns, sources)).schema)
+        return Schema.parse(OpenShapes(options).close(sources, partial(_first_columns, sources)).schema)
 
     def _infer(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.plan_inferred import InferredPlan
@@ -347,15 +374,39 @@ class _Planner:
         options, every = request.options.changed(progress=False), replace(request.selection, offset=0, limit=None)
         return plan_scan(request.all_sources, options, every, only_sample=True).close()
 
-    def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
-        """The plan for ``schema=``, whose columns are read as they are stored, where an embedded schema says how."""
+    def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
+        """The plan for ``schema=``; the shapes that it leaves open are those of the first records."""
+        declared = self._undecided
+        if declared is None:
+            return self._plan_types(reader, assumptions, Schema.parse(self._request.options.schema))
+        from tfrecord_io.columns import OpenShapes
+        from tfrecord_io.read.inference import sampled_chunks
+
+        begun, options = self._plan_types(reader, assumptions, OpenShapes.assume(declared)), self._request.options
+        chunks = list(sampled_chunks(reader, begun.budget, options.sample, options.limits.expansion_bytes))
+        closed = OpenShapes.close_by(declared, [chunk.columns for chunk in chunks if chunk.rows], options)
+        self._undecided = None
+        self._request = self._request.with_schema(self._close_shapes(declared) if closed is None else closed)
+        if closed is None:
+            return assumptions  # the records are read again
+        planned = self._plan_types(reader, assumptions, closed)
+        if planned.scan.settings.plan != begun.scan.settings.plan:
+            return assumptions
+        planned.budget, planned.sample = begun.budget, DecodedChunk.to_deliver(chunks)
+        return planned
+
+    def _plan_types(self, reader: ChunkReader, assumptions: Assumptions, declared: Schema) -> Planned:
+        """The plan for declared types, whose columns are read as they are stored, where an embedded schema says how."""
         request = self._request
-        partitions, schema = request.partitions.declare_types(Schema.parse(request.options.schema), request.sources)
+        partitions, schema = request.partitions.declare_types(declared, request.sources)
         schema = request.override_types(schema)
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), request.projection)
-        for verdict in self._find_stored_forms(reader, schema):
-            schema = as_stored(schema, Schema.parse(verdict.embedded.schema))
+        if self._stored_forms is None:
+            found = self._find_stored_forms(reader, schema)
+            self._stored_forms = [Schema.parse(verdict.embedded.schema) for verdict in found]
+        for form in self._stored_forms:
+            schema = as_stored(schema, form)
         resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)
         return self._plan_schema(reader, resolved, partitions=partitions)
 

@@ -36,7 +36,8 @@ class RecordMemoryError(MemoryError):
 class RecordFile:
     """One open file, or a piece of one, read in blocks of `block_bytes`.
 
-    The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance. `recover`:
+    The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance; with
+    `in_segments` not that of a plain file, whose blocks are the few before segments of it are read. `recover`:
     damaged compressed data is left out, see `gaps`; if it `asks`, each damage is an error until `pass_damage` is
     called. `max_decompression_ratio` is that of `Limits`; for `raw` see `Source.open_stream`.
     """
@@ -48,6 +49,7 @@ class RecordFile:
         *,
         block_bytes: int = BlockReader.BLOCK_BYTES,
         ahead: bool = False,
+        in_segments: bool = False,
         recover: bool = False,
         asks: bool = False,
         max_decompression_ratio: float | None = None,
@@ -67,7 +69,8 @@ class RecordFile:
         self.begin, self.span = source.begin, source.span
         self.origin = source.origin
         self._block_bytes = block_bytes
-        self._new_blocks = ReadAhead if ahead else BlockReader
+        reads_ahead = ahead and not (in_segments and self.plain_file() is not None)
+        self._new_blocks = ReadAhead if reads_ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
 
     @property

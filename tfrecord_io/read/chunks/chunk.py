@@ -13,7 +13,7 @@ Tests: tests/read/chunks/test_chunk_row_budget.py and tests/faults/test_decode_f
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
@@ -113,6 +113,11 @@ class DecodedChunk:
     @property
     def ends_read(self) -> bool:
         return self.error is not None or self.revision is not None
+
+    @staticmethod
+    def to_deliver(sample: Iterable[DecodedChunk]) -> list[DecodedChunk]:
+        """The chunks of a sample that the reader begins with: those that have rows, or end something."""
+        return [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
 
     @property
     def held(self) -> int:

@@ -490,6 +490,7 @@ class ChunkReader:
             options.compression,
             block_bytes=LIMITS.block_bytes if is_long else -(-LIMITS.block_bytes // _SMALLER),
             ahead=ahead,
+            in_segments=self._whole,
             recover=self.recovery is not None,
             asks=True,
             max_decompression_ratio=options.limits.decompression_ratio,

@@ -89,6 +89,10 @@ class CompanionColumns:
                 reason = f"'{companion}' is missing" if mask[row] else f"'{companion}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
 
+    def state_only(self, shape: Shape) -> bool:
+        """True if features other than companions state `shape` for every row, and nothing else."""
+        return False
+
     def refuse_counts(self, mask: Array, shape: Shape, count: Callable[[], Array]) -> None:
         """Refuse rows without as many values as features other than companions state; companions may be missing.
 

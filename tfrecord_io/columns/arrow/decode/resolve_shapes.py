@@ -35,34 +35,73 @@ Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffer
 """Decodes the first records, of these columns, with these options."""
 
 
-def close_shapes(options: ScanOptions, sources: Sequence[Source], decode_sample: Sample) -> ScanOptions:
-    """The options with a type for each column that ``schema=`` or ``schema_overrides=`` leaves open.
+class OpenShapes:
+    """The columns that ``schema=`` or ``schema_overrides=`` leaves open, as features state their shapes or dtypes."""
 
-    FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
-    dimensions or the dtype differs between records.
-    """
-    has_schema = options.schema is not None and not isinstance(options.schema, str)
-    declared = Schema.parse(options.schema) if has_schema else None
-    overrides = {
-        name: as_field(name, type_) if is_call(type_) else type_
-        for name, type_ in (options.schema_overrides or {}).items()
-    }
-    named = [(f.column, f) for f in (() if declared is None or declared.plain is not None else declared.fields)]
-    named += [(name, f) for name, f in overrides.items() if isinstance(f, Field)]
-    open_columns = [_OpenColumn(name, f, source) for name, f in named if (source := _open_source(f)) is not None]
-    if not open_columns:
-        return options
-    if glob := next((column.column for column in open_columns if is_glob(column.column)), None):
-        reason = "the shapes of several columns cannot stand in the same features"
-        raise SchemaError(reason, feature=glob, hint="name each column")
-    columns = _sampled_columns(open_columns, options, sources, decode_sample)
-    closed = {id(column.field): column.close(columns, options) for column in open_columns}
-    changes: dict[str, Any] = {}
-    if declared is not None:
-        changes["schema"] = Schema([closed.get(id(f), f) for f in declared], declared.metadata)
-    if overrides:
-        changes["schema_overrides"] = {name: closed.get(id(f), f) for name, f in overrides.items()}
-    return options.changed(**changes)
+    def __init__(self, options: ScanOptions) -> None:
+        has_schema = options.schema is not None and not isinstance(options.schema, str)
+        self._options = options
+        self._declared = Schema.parse(options.schema) if has_schema else None
+        self._overrides = {
+            name: as_field(name, type_) if is_call(type_) else type_
+            for name, type_ in (options.schema_overrides or {}).items()
+        }
+        self._columns = [] if self._declared is None else _open_columns(self._declared)
+        self._overridden = [
+            _OpenColumn(name, f, source)
+            for name, f in self._overrides.items()
+            if isinstance(f, Field) and (source := _open_source(f)) is not None
+        ]
+
+    def undecided(self, selects: Callable[[str], bool]) -> Schema | None:
+        """The ``schema=`` with all these columns, at least one, if each of them is selected; else None."""
+        selected = bool(self._columns) and all(selects(column.column) for column in self._columns)
+        return self._declared if selected and not self._overridden else None
+
+    def close(self, sources: Sequence[Source], decode_sample: Sample) -> ScanOptions:
+        """The options with a type for each column, by a sample that is decoded for this.
+
+        FeatureNotFoundError if no record of the sample has a feature that states a size; SchemaError if the number of
+        dimensions or the dtype differs between records.
+        """
+        options, open_columns = self._options, [*self._columns, *self._overridden]
+        if not open_columns:
+            return options
+        if glob := next((column.column for column in open_columns if is_glob(column.column)), None):
+            reason = "the shapes of several columns cannot stand in the same features"
+            raise SchemaError(reason, feature=glob, hint="name each column")
+        columns = _sampled_columns(open_columns, options, sources, decode_sample)
+        closed = {id(column.field): column.close(columns, options) for column in open_columns}
+        changes: dict[str, Any] = {}
+        if self._declared is not None:
+            changes["schema"] = Schema([closed.get(id(f), f) for f in self._declared], self._declared.metadata)
+        if self._overrides:
+            changes["schema_overrides"] = {name: closed.get(id(f), f) for name, f in self._overrides.items()}
+        return options.changed(**changes)
+
+    @staticmethod
+    def assume(schema: Schema) -> Schema:
+        """The schema with a type for each column by which its features are decoded as by any that a sample gives it."""
+        assumed = {id(column.field): column.assume() for column in _open_columns(schema)}
+        return Schema([assumed.get(id(f), f) for f in schema], schema.metadata) if assumed else schema
+
+    @staticmethod
+    def close_by(schema: Schema, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Schema | None:
+        """The schema with a type for each column by the first records, as decoded by the assumed schema.
+
+        None if no record has a feature that states a size, which an error of `close` explains.
+        """
+        open_columns = _open_columns(schema)
+        stated = {name for column in open_columns for name in column.source.features}
+        if not all(any(True for part in columns for _ in _columns_of(part, name)) for name in stated):
+            return None
+        closed = {id(column.field): column.close(columns, options) for column in open_columns}
+        return Schema([closed.get(id(f), f) for f in schema], schema.metadata)
+
+
+def _open_columns(schema: Schema) -> list[_OpenColumn]:
+    fields = schema.fields if schema.plain is None else ()
+    return [_OpenColumn(f.column, f, source) for f in fields if (source := _open_source(f)) is not None]
 
 
 def _open_source(field: Field) -> ShapeSource | None:
@@ -140,6 +179,10 @@ class _OpenColumn:
     def feature(self) -> str:
         return self.field.feature or self.column
 
+    def assume(self) -> Field:
+        """The field with a type of arrays; of what is not known, any."""
+        return self._as_tensor(self.source.element or "uint8", self.source.shape or (None,), self.field.metadata)
+
     def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Field:
         """The field with the type that the sample shows; dimensions whose sizes differ, or are not known, vary."""
         field, source = self.field, self.source
@@ -155,24 +198,30 @@ class _OpenColumn:
             return replace(field, metadata=metadata)
         if options.stable_types:
             shape = source.shape or (None,) * len(shape)
-        value = Dtype.of_name(dtype)
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
-            form.check(value.name, shape, self.column)
+            form.check(dtype, shape, self.column)
+        return self._as_tensor(dtype, shape, metadata)
+
+    def _as_tensor(self, dtype: str, shape: Shape, metadata: Mapping[bytes, bytes]) -> Field:
+        """The field of arrays of a dtype and a shape, in a list where it is a feature list."""
+        field, value = self.field, Dtype.of_name(dtype)
         type_ = tensor_type(value, shape)
-        is_list = field.part == FEATURE_LIST
         return replace(
             field,
-            type=pa.list_(type_) if is_list else type_,
-            encoding=field.encoding if field.encoding != LIST else source.encoding or BY_WIRE,
+            type=pa.list_(type_) if field.part == FEATURE_LIST else type_,
+            encoding=field.encoding if field.encoding != LIST else self.source.encoding or BY_WIRE,
             shape=shape,
             metadata={**metadata, **dtype_metadata(value)},
         )
 
     def _is_in_context(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> bool:
         """True if the context, and no feature list, has the features that state the shape of the steps."""
-        parts = [part.get(name) for part in columns for name in self.source.features]
-        marked = any(name + FeatureColumns.LIST_MARK in part for part in columns for name in self.source.features)
-        return not marked and any(column is not None and column.steps is None for column in parts)
+        names = self.source.features
+        lists = (part.get(name + FeatureColumns.LIST_MARK) for part in columns for name in names)
+        if any(column is not None and not is_nothing(column) for column in lists):
+            return False
+        parts = (part.get(name) for part in columns for name in names)
+        return any(column is not None and column.steps is None for column in parts)
 
     def _shape(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> Shape | None:
         """The common shape of all sampled records, None for each dimension that varies; None without a record."""
@@ -205,7 +254,9 @@ class _OpenColumn:
         assert column.values is not None
         mask = column.mask
         if column.layout is Layout.SCALAR:
-            return {(size,) for size in np.unique(column.values[mask]).tolist()}
+            sizes = column.values if mask.all() else column.values[mask]
+            is_common = len(sizes) and (sizes == sizes[0]).all()  # which is the usual case, and need not be sorted
+            return {(size,) for size in (sizes[:1] if is_common else np.unique(sizes)).tolist()}
         assert column.offsets is not None
         bounds, values = column.offsets.tolist(), column.values
         rows = {values[bounds[row] : bounds[row + 1]].tobytes() for row in np.flatnonzero(mask).tolist()}

@@ -102,6 +102,10 @@ class StatedColumns(CompanionColumns):
     mask: Array
     common: tuple[int, ...] | None
 
+    def state_only(self, shape: Shape) -> bool:
+        """True if the shape of all rows is known to be `shape`, and no feature states a dtype."""
+        return self.common == shape and is_nothing(self.dtype)
+
     def refuse_counts(self, mask: Array, shape: Shape, count: Callable[[], Array]) -> None:
         """Refuse rows whose shape is not stated, does not have as many values as the row, or is not `shape`."""
         counts = count()

@@ -22,8 +22,8 @@ from tfrecord_io.columns.arrow.decode.encoded_cells import decode_cells
 from tfrecord_io.columns.arrow.decode.lists import Restore, from_kinds, is_nothing, slots, widen
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, tensor_encoding
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.arrow.tensor_values import TensorValues, shapes_of_counts, tensors_to_column
-from tfrecord_io.columns.schema.column_features import fixed_part, size_of
+from tfrecord_io.columns.arrow.tensor_values import TensorValues, first_invalid, shapes_of_counts, tensors_to_column
+from tfrecord_io.columns.schema.column_features import RAW, fixed_part, size_of
 from tfrecord_io.columns.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 from tfrecord_io.errors import DecodeError
 
@@ -72,12 +72,30 @@ class TensorColumn:
             unstated = Companions.NONE.columns({}, column.rows)
             return self._build_array(DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), mask, unstated)
         encoding = self._encoding.for_kind(column.kind, self._element)
+        if self._size is not None and encoding.name == RAW and companion.state_only(self._shape):
+            uniform = self._uniform_array(column)
+            if uniform is not None:
+                return uniform
         companion.refuse_counts(mask, self._shape, lambda: self._counts(column))
         cells = decode_cells(encoding, column, mask=mask, element=self._element, shape=self._shape)
         if column.kind is Kind.BYTES:
             companion.refuse_dtype(mask, self._element, scatter(cells.sizes, mask))
         self._refuse_sizes(cells, mask, companion)
         return self._build_array(cells, mask, companion)
+
+    def _uniform_array(self, column: ColumnBuffers) -> pa.Array | None:
+        """The array of rows that all have as many bytes as the shape; None if a row has none, others or invalid ones.
+
+        The common case of images, which takes one look at the sizes.
+        """
+        if column.layout is not Layout.SCALAR or column.null_count:
+            return None
+        offsets, values = slots(column)
+        size = fixed_part(self._shape) * self._element.itemsize
+        if not (offsets[1:] - offsets[:-1] == size).all() or first_invalid(self._element, values) >= 0:
+            return None
+        shape: tuple[int, ...] = self._shape  # type: ignore[assignment]  # no dimension is unknown
+        return tensors_to_column(TensorValues(self._element, values, offsets, shape), column.rows, self._type)
 
     def _counts(self, column: ColumnBuffers) -> Array:
         """The number of values of each row; of bytes that are no whole number of values, as a fraction."""
