@@ -135,12 +135,12 @@ class TFRecordError(Exception):
         return self._join_hint(self.hint if self.hint_cli is None else self.hint_cli)
 
     def _join_hint(self, hint: str | None) -> str:
-        from tfrecord_io.base import printable, within_message_limit  # `import tfrecord_io` does not need them
+        from tfrecord_io.base import hide_secrets, printable  # `import tfrecord_io` does not need them
 
         text = self._problem()
         if hint:
             text += f"; {printable(hint, 400)}"
-        return within_message_limit(text)
+        return hide_secrets(text, shorten=True)
 
     def _problem(self) -> str:
         """Say what is wrong, and where."""

@@ -19,28 +19,23 @@ _HOMES = {
     "Shared": "closing",  # Threads take turns, under `_lock`
     "undo_after": "closing",  # Remove partial output after an error, which stays the one raised
     "Remark": "closing",  # A clause about written data, for the message of an error
-    "LINE_WIDTH": "display",  # characters in another line
     "and_more": "display",  # The end of a list of which `count` items are not shown
     "byte_size": "display",  # A size in bytes with two digits or more
-    "caller_line": "display",  # The file and line of the caller outside this package
     "counted": "display",  # A number and its noun
     "did_you_mean": "display",  # The question after a name that does not exist
     "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
     "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
-    "name_advice": "display",  # Advice for the name of a column that does not exist
     "printable": "display",  # Hide the secrets of URLs, escape control characters and shorten
     "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
     "secret_url": "display",  # The filename for an OSError, whose secrets no message shows
     "short": "display",  # Show a value in about `width` characters, control characters escaped
     "Summary": "display",  # Content of a report
     "warn": "display",  # Warn at the line of the caller outside this package
-    "within_message_limit": "display",  # Hide the secrets of URLs in a message, and shorten it
     "column_list": "display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by
     "AdapterMethod": "libraries",  # A method of datasets that an adapter has
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
-    "parse_filters": "options.condition_text",  # The terms of a condition
     "OTHER_NAMES": "options.did_you_mean",  # Names of other libraries, and what to use here
     "condition_of": "options.filters",  # The condition of ``filters=``
     "LIMITS": "options.limits",  # Sizes and counts that the package works with
@@ -51,7 +46,6 @@ _HOMES = {
     "MIB": "options.options_base",  # Bytes of a mebibyte
     "check_choice": "options.options_base",  # Raise ValueError for a value that is not among the choices
     "check_integer": "options.options_base",  # An integer as an `int`, as those of NumPy overflow
-    "check_mode": "options.options_base",  # Raise ValueError for a `mode` unknown to a call
     "cpu_count": "options.options_base",  # Processors that this process may use
     "Options": "options.options_base",  # The keywords of all calls that take a path
     "StorageOptions": "options.options_base",  # How paths are accessed
@@ -62,11 +56,8 @@ _HOMES = {
     "ScanOptions": "options.read",  # How the rows of files are read, whichever are selected
     "MessageType": "options.record_types",  # A type of messages, which can be pickled
     "Selection": "options.selection",  # The columns and rows that a read selects
-    "Split": "options.split_slices",  # The value of ``split``
     "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes
     "ExportOptions": "options.transfer",  # Keywords of calls that read TFRecord files and write files of another format
-    "SalvageOptions": "options.transfer",  # Keywords of `tfrecord_io.salvage`
-    "ADDING": "options.write",  # Modes of writing that keep what is there
     "WriteOptions": "options.write",  # Keywords of all writing calls
     "logger": "display",  # The logger of the package
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function

@@ -13,29 +13,24 @@ from tfrecord_io.base.closing import Shared as Shared
 from tfrecord_io.base.closing import cached_property as cached_property
 from tfrecord_io.base.closing import quiet_at_exit as quiet_at_exit
 from tfrecord_io.base.closing import undo_after as undo_after
-from tfrecord_io.base.display import LINE_WIDTH as LINE_WIDTH
 from tfrecord_io.base.display import Report as Report
 from tfrecord_io.base.display import Summary as Summary
 from tfrecord_io.base.display import and_more as and_more
 from tfrecord_io.base.display import byte_size as byte_size
-from tfrecord_io.base.display import caller_line as caller_line
 from tfrecord_io.base.display import column_list as column_list
 from tfrecord_io.base.display import counted as counted
 from tfrecord_io.base.display import did_you_mean as did_you_mean
 from tfrecord_io.base.display import for_cli as for_cli
 from tfrecord_io.base.display import hide_secrets as hide_secrets
 from tfrecord_io.base.display import logger as logger
-from tfrecord_io.base.display import name_advice as name_advice
 from tfrecord_io.base.display import printable as printable
 from tfrecord_io.base.display import secret_url as secret_url
 from tfrecord_io.base.display import short as short
 from tfrecord_io.base.display import warn as warn
-from tfrecord_io.base.display import within_message_limit as within_message_limit
 from tfrecord_io.base.libraries import Adapter as Adapter
 from tfrecord_io.base.libraries import AdapterMethod as AdapterMethod
 from tfrecord_io.base.options.call_errors import check_keywords as check_keywords
 from tfrecord_io.base.options.condition import Condition as Condition
-from tfrecord_io.base.options.condition_text import parse_filters as parse_filters
 from tfrecord_io.base.options.did_you_mean import OTHER_NAMES as OTHER_NAMES
 from tfrecord_io.base.options.filters import condition_of as condition_of
 from tfrecord_io.base.options.limits import LIMITS as LIMITS
@@ -49,7 +44,6 @@ from tfrecord_io.base.options.options_base import StorageOptions as StorageOptio
 from tfrecord_io.base.options.options_base import TransferOptions as TransferOptions
 from tfrecord_io.base.options.options_base import check_choice as check_choice
 from tfrecord_io.base.options.options_base import check_integer as check_integer
-from tfrecord_io.base.options.options_base import check_mode as check_mode
 from tfrecord_io.base.options.options_base import cpu_count as cpu_count
 from tfrecord_io.base.options.read import DatasetOptions as DatasetOptions
 from tfrecord_io.base.options.read import FrameOptions as FrameOptions
@@ -57,11 +51,8 @@ from tfrecord_io.base.options.read import ReadOptions as ReadOptions
 from tfrecord_io.base.options.read import ScanOptions as ScanOptions
 from tfrecord_io.base.options.record_types import MessageType as MessageType
 from tfrecord_io.base.options.selection import Selection as Selection
-from tfrecord_io.base.options.split_slices import Split as Split
 from tfrecord_io.base.options.transfer import CopyOptions as CopyOptions
 from tfrecord_io.base.options.transfer import ExportOptions as ExportOptions
-from tfrecord_io.base.options.transfer import SalvageOptions as SalvageOptions
-from tfrecord_io.base.options.write import ADDING as ADDING
 from tfrecord_io.base.options.write import WriteOptions as WriteOptions
 from tfrecord_io.base.progress import ProgressMeter as ProgressMeter
 from tfrecord_io.base.public_names import LateTypes as LateTypes
@@ -71,7 +62,6 @@ from tfrecord_io.base.registry import listed as listed
 from tfrecord_io.base.registry import needs as needs
 
 __all__ = [
-    "ADDING",
     "Adapter",
     "AdapterMethod",
     "BackgroundThread",
@@ -85,7 +75,6 @@ __all__ = [
     "Flag",
     "FrameOptions",
     "LIMITS",
-    "LINE_WIDTH",
     "LateTypes",
     "Limits",
     "MIB",
@@ -101,11 +90,9 @@ __all__ = [
     "Registry",
     "Remark",
     "Report",
-    "SalvageOptions",
     "ScanOptions",
     "Selection",
     "Shared",
-    "Split",
     "StorageOptions",
     "Summary",
     "Task",
@@ -115,11 +102,9 @@ __all__ = [
     "and_more",
     "byte_size",
     "cached_property",
-    "caller_line",
     "check_choice",
     "check_integer",
     "check_keywords",
-    "check_mode",
     "column_list",
     "condition_of",
     "counted",
@@ -129,15 +114,12 @@ __all__ = [
     "hide_secrets",
     "listed",
     "logger",
-    "name_advice",
     "needs",
     "ordered",
-    "parse_filters",
     "printable",
     "quiet_at_exit",
     "secret_url",
     "short",
     "undo_after",
     "warn",
-    "within_message_limit",
 ]

@@ -11,13 +11,14 @@ import functools
 import os
 import sys
 import threading
+import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
-from tfrecord_io.base.display import printable
+from tfrecord_io.base.display import caller_line, printable
 from tfrecord_io.errors import TFRecordError
 
 C = TypeVar("C", bound="Closing")
@@ -108,6 +109,19 @@ class Closing(NotCopied, ABC):
     @quiet_at_exit
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
+
+    def _warn_if_dropped(self, release: Callable[[], str | None]) -> None:
+        """When the object is gone, or the process ends, release what it held, and warn at the line that made it.
+
+        `release` returns the text of the ResourceWarning, None if there was nothing to release. A forked process does
+        not call it. It may not refer to the object.
+        """
+        weakref.finalize(self, _release_dropped, release, os.getpid(), caller_line())
+
+
+def _release_dropped(release: Callable[[], str | None], process: int, made_at: tuple[str, int]) -> None:
+    if os.getpid() == process and (text := release()) is not None:
+        warnings.warn_explicit(text, ResourceWarning, *made_at)
 
 
 class ConsumedOnce(Closing, Shared, Generic[T]):

@@ -24,7 +24,7 @@ SHOWN_BYTES = 8
 _MOST_FIXED = 1e21  # larger numbers are shown with an exponent
 REPR_ROWS = 30  # rows of a table, and lines after it, in a repr
 CELL_WIDTH = 120  # characters in a cell
-LINE_WIDTH = 1000  # characters in another line
+_LINE_WIDTH = 1000  # characters in another line
 _SIMILARITY = 0.78  # of difflib: "lable" and "label" have 0.8
 _LEAST_PART = 3  # characters of a name that is a part of another
 _LISTED = 20  # names
@@ -44,15 +44,19 @@ _SECRET = (
 )
 
 
-def hide_secrets(text: str) -> str:
+def hide_secrets(text: str, *, shorten: bool = False) -> str:
     """Hide passwords in URLs, and signatures and tokens in their queries; paths stay as they are.
+
+    If asked, shorten the text to what a message has at most, 1,024 bytes of UTF-8.
 
     >>> hide_secrets("https://user:x@host/a.tfrecord?v=1&sig=x: not found"), hide_secrets("a?sig=b")
     ('https://user:…@host/a.tfrecord?v=1&sig=…: not found', 'a?sig=b')
     """
-    if not ("@" in text or "?" in text or "#" in text):
+    if "@" in text or "?" in text or "#" in text:
+        text = re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
+    if not shorten or len(encoded := text.encode("utf-8", "backslashreplace")) <= _MESSAGE_BYTES:
         return text
-    return re.sub(_URL, lambda url: re.sub(_SECRET, r"\1…", re.sub(_PASSWORD, r"\1…", url[0])), text)
+    return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
 class SecretURL(str):
@@ -69,24 +73,18 @@ def secret_url(path: str) -> str:
     return path if hide_secrets(path) == path else SecretURL(path)
 
 
-def printable(text: object, limit: int = 200) -> str:
+def printable(text: object, limit: int | None = 200) -> str:
     """Hide the secrets of URLs, escape control characters and shorten to `limit` characters, for any message.
+
+    None is the limit of a line in a report, where paths are to be whole.
 
     >>> printable("a\\x1b[31m")
     'a\\\\x1b[31m'
     """
     raw = hide_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
+    limit = _LINE_WIDTH if limit is None else limit
     cut = raw if len(raw) <= limit else raw[:limit] + "…"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-
-
-def within_message_limit(text: str) -> str:
-    """Hide the secrets of URLs in a message, and shorten it to 1,024 bytes of UTF-8."""
-    text = hide_secrets(text)
-    encoded = text.encode("utf-8", "backslashreplace")
-    if len(encoded) <= _MESSAGE_BYTES:
-        return text
-    return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
 class Summary(NamedTuple):
@@ -114,7 +112,7 @@ class Summary(NamedTuple):
         """The whole content as text."""
         table = [plain_table(self.headings, self.rows, self.paths)] if self.rows else []
         return "\n".join(
-            [*([self.title] if self.title else []), *table, *(_shorten(line, LINE_WIDTH) for line in self.lines)]
+            [*([self.title] if self.title else []), *table, *(_shorten(line, _LINE_WIDTH) for line in self.lines)]
         )
 
     def indent(self) -> str:
@@ -128,7 +126,7 @@ class Summary(NamedTuple):
         import html
 
         table = html_table(self.headings, self.rows, self.paths) if self.rows else ""
-        lines = (f"<div>{html.escape(_shorten(line, LINE_WIDTH))}</div>" for line in (self.title, *self.lines) if line)
+        lines = (f"<div>{html.escape(_shorten(line, _LINE_WIDTH))}</div>" for line in (self.title, *self.lines) if line)
         title = next(lines, "") if self.title else ""
         return f"<div>{title}{table}{''.join(lines)}</div>"
 
@@ -178,17 +176,17 @@ class Report(ABC):
 
         def __getattr__(self, name: str) -> NoReturn:
             def text() -> str:
-                advice = "" if name.startswith("_") else f"; {name_advice(name, self._names())}"
+                advice = "" if name.startswith("_") else f"; {self._advice(name)}"
                 return f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
 
             # of no object: a traceback would add a question about it
             raise AttributeError(LateText(text), name=name, obj=None)
 
         def __getitem__(self, key: object) -> NoReturn:
-            raise TypeError(f"{type(self).__name__!r} object is not subscriptable; {name_advice('', self._names())}")
+            raise TypeError(f"{type(self).__name__!r} object is not subscriptable; {self._advice('')}")
 
-        def _names(self) -> list[str]:
-            return [name for name in dir(self) if not name.startswith("_")]
+        def _advice(self, name: str) -> str:
+            return did_you_mean(name, [name for name in dir(self) if not name.startswith("_")], lists_names=True)
 
 
 def counted(count: int, noun: str) -> str:
@@ -221,17 +219,25 @@ def column_list(names: Sequence[str]) -> str:
     return f"columns {shown}{and_more(len(names) - _LISTED)}" if names else ""
 
 
-def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = str) -> str:
+def did_you_mean(
+    name: str, names: Iterable[str], shown: Callable[[str], str] = str, *, lists_names: bool = False
+) -> str:
     """The question after a name that does not exist; empty if no name is similar.
 
     Similar are a slip of the keyboard, and the only name that begins with `name` or has it after a slash. `shown`
-    is what to write instead of a name.
+    is what to write instead of a name. If asked, the first of the names follow in order.
 
     >>> did_you_mean("lable", ["label", "image"]), did_you_mean("x", ["label"])
     ("did you mean 'label'?", '')
+    >>> did_you_mean("lable", ["label", "image"], lists_names=True)
+    "did you mean 'label'? valid names: image, label"
     """
     from difflib import get_close_matches
 
+    if lists_names:
+        valid = sorted(names)
+        listed = ", ".join(candidate or '""' for candidate in valid[:_LISTED])
+        return f"{did_you_mean(name, valid, shown)} valid names: {listed or 'none'}".lstrip()
     by_key = {candidate.casefold(): candidate for candidate in names}
     key = name.casefold()
     similar = get_close_matches(key, by_key, 1, _SIMILARITY)
@@ -239,17 +245,6 @@ def did_you_mean(name: str, names: Iterable[str], shown: Callable[[str], str] = 
         longer = [candidate for candidate in by_key if candidate.startswith(key) or candidate.endswith(f"/{key}")]
         similar = longer if len(longer) == 1 else []
     return f"did you mean '{printable(shown(by_key[similar[0]]))}'?" if similar else ""
-
-
-def name_advice(name: str, names: Iterable[str]) -> str:
-    """Advice for the name of a column that does not exist.
-
-    >>> name_advice("lable", ["label", "image"])
-    "did you mean 'label'? valid names: image, label"
-    """
-    valid = sorted(names)
-    listed = ", ".join(candidate or '""' for candidate in valid[:_LISTED])
-    return f"{did_you_mean(name, valid)} valid names: {listed or 'none'}".lstrip()
 
 
 def byte_size(size: int) -> str:
@@ -400,7 +395,7 @@ def for_cli(error: E, message: str) -> E:
 
 def warn(text: str, category: type[Warning], text_cli: str | None = None) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
-    warning = category(within_message_limit(text))
+    warning = category(hide_secrets(text, shorten=True))
     if text_cli is not None:
         for_cli(warning, text_cli)
     warnings.warn(warning, stacklevel=_caller()[1])

@@ -19,7 +19,7 @@ from tfrecord_io.bytes import CODECS
 from tfrecord_io.store import FileName, FileSystem, Kind, Location, Source, Sources, resolve_inputs
 
 if TYPE_CHECKING:
-    from tfrecord_io.base import CopyOptions, Split
+    from tfrecord_io.base import CopyOptions
     from tfrecord_io.bytes import Format
     from tfrecord_io.columns import TfdsInfo
 
@@ -84,7 +84,7 @@ def find_sources(
         return sources if sources.are_of_manifest else Sources(map(_open_content, sources))
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"split={split!r} takes the path of one dataset, not {type(path).__name__}")
-    return Sources(_split_sources(path, split, storage, options.allow_missing_shards))
+    return Sources(_split_sources(path, options, storage))
 
 
 def _has_datasets(parts: Sequence[Any]) -> bool:
@@ -109,10 +109,11 @@ def _dataset_sources(parts: Sequence[Any], options: FrameOptions | CopyOptions, 
 
 
 def _split_sources(
-    path: str | os.PathLike[str], split: Split, storage: StorageOptions, allow_missing: bool
+    path: str | os.PathLike[str], options: FrameOptions | CopyOptions, storage: StorageOptions
 ) -> list[Source]:
     from tfrecord_io.store import Directory
 
+    split: Any = options.split  # parsed
     fs, name, info = _find_dataset(path, storage)
     format, directory = info.record_format(), Directory.from_filesystem(fs, name)
     sources: list[Source] = []
@@ -121,7 +122,7 @@ def _split_sources(
         while part := list(islice(files, _LOOKED_UP)):
             entries = fs.entries([directory.join(file) for file, _, _ in part], are_files=True)
             for (file, rows, length), entry in zip(part, entries, strict=True):
-                if entry is None and allow_missing:
+                if entry is None and options.allow_missing_shards:
                     continue
                 if entry is None or entry.directory:
                     text = f"this file of the split '{of_split}' is missing; allow_missing_shards=True reads the others"

@@ -11,7 +11,6 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    LINE_WIDTH,
     ProgressMeter,
     ReadOptions,
     Report,
@@ -106,7 +105,7 @@ class DiffReport(Report):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of a table, one for each value, in the order of `headings`."""
-        return [(d.key or f"{d.record:,}", printable(d.column, LINE_WIDTH), d.a or "", d.b or "") for d in self.values]
+        return [(d.key or f"{d.record:,}", printable(d.column, None), d.a or "", d.b or "") for d in self.values]
 
     @property
     def headings(self) -> tuple[str, ...]:

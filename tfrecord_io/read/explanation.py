@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Literal
 
-from tfrecord_io.base import LINE_WIDTH, Report, Summary, byte_size, counted, printable
+from tfrecord_io.base import Report, Summary, byte_size, counted, printable
 from tfrecord_io.read.chunks.chunk_reader import reads_on
 from tfrecord_io.read.index.picked_records import PickedSource
 from tfrecord_io.read.index_search import reason_not_to_search, search_indexes
@@ -118,7 +118,7 @@ def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
     what = first.read if first.read != "records" else counted(sum(counts), "record")
     if first.read == "whole" and len(sizes) == len(files):
         what += f", {byte_size(sum(sizes))}"
-    return f"{len(files):,}", what, printable(first.why), printable(first.path, LINE_WIDTH)
+    return f"{len(files):,}", what, printable(first.why), printable(first.path, None)
 
 
 def explain_scan(scan: Scan) -> Explanation:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tfrecord_io.base import name_advice
+from tfrecord_io.base import did_you_mean
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
@@ -40,7 +40,8 @@ def refresh_scan(scan: AnyScan, sources: Sources | None = None) -> AnyScan:
     for name in scan.selected:
         if name not in result.compiled.schema.names:
             reason = "the files that are there now do not have this column"
-            raise FeatureNotFoundError(reason, feature=name, hint=name_advice(name, result.compiled.schema.names))
+            hint = did_you_mean(name, result.compiled.schema.names, lists_names=True)
+            raise FeatureNotFoundError(reason, feature=name, hint=hint)
     return result.only(scan.selected)
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import MessageType, ScanOptions, Selection, cached_property, name_advice, printable, warn
+from tfrecord_io.base import MessageType, ScanOptions, Selection, cached_property, did_you_mean, printable, warn
 from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Projection, Schema, as_stored, has_open_shapes
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, SchemaWarning, TFRecordError
@@ -198,7 +198,7 @@ def _list_all_names(
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = plan_scan(sources, _options_of_file(options), only_sample=True).close().schema.names
-        error.advice = name_advice(str(error.feature), names)
+        error.advice = did_you_mean(str(error.feature), names, lists_names=True)
 
 
 def _options_of_file(options: ScanOptions) -> ScanOptions:
@@ -363,7 +363,7 @@ class _Planner:
         try:
             return attempt.attempt()
         except FeatureNotFoundError as error:
-            is_any_known = error.advice != name_advice(str(error.feature), ())
+            is_any_known = error.advice != did_you_mean(str(error.feature), (), lists_names=True)
             if not is_any_known and (self._request.selection.offset or not reader.bytes):
                 error.advice = "no record was read, so no name is known; pass schema="
             raise

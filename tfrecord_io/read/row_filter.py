@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import Condition, Expansion, Operator, condition_of, name_advice
+from tfrecord_io.base import Condition, Expansion, Operator, condition_of, did_you_mean
 from tfrecord_io.bytes import Array, ColumnBuffers
 from tfrecord_io.columns import (
     ArrayBuffers,
@@ -51,8 +51,8 @@ class RowFilter:
         named, names = written.columns, schema.names
         if not set(names).issuperset(named):
             missing = next(name for name in named if name not in names)
-            reason, advice = "the filter names a column that does not exist", name_advice(missing, names)
-            raise FeatureNotFoundError(reason, feature=missing, hint=advice)
+            advice = did_you_mean(missing, names, lists_names=True)
+            raise FeatureNotFoundError("the filter names a column that does not exist", feature=missing, hint=advice)
         try:
             condition = type_literals(written, schema)
             arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]

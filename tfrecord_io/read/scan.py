@@ -20,7 +20,7 @@ from tfrecord_io.base import (
     cached_property,
     check_integer,
     counted,
-    name_advice,
+    did_you_mean,
     printable,
 )
 from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
@@ -421,7 +421,7 @@ class Scan:
         """
         for name in names:
             if name not in columns:
-                hint = name_advice(name, columns)
+                hint = did_you_mean(name, columns, lists_names=True)
                 raise FeatureNotFoundError("no column has this name, to be renamed", feature=name, hint=hint)
         renamed = [names.get(name, name) for name in columns]
         if len(set(renamed)) < len(renamed):

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import (
-    LINE_WIDTH,
     ProgressMeter,
     Report,
     ScanOptions,
@@ -108,9 +107,7 @@ class DeleteReport(Report):
         parts += [f"{counted(len(self.folders), 'folder')} dropped"] * bool(self.folders)
         parts += [f"{counted(len(self.rewritten), 'file')} rewritten"] * bool(self.rewritten)
         parts += [f"{byte_size(self.bytes)} replaced by {byte_size(self.written_bytes)}"] * (not self.dry_run)
-        rows = [
-            [printable(name, LINE_WIDTH), what] for what in ("dropped", "rewritten") for name in getattr(self, what)
-        ]
+        rows = [[printable(name, None), what] for what in ("dropped", "rewritten") for name in getattr(self, what)]
         return Summary(f"{printable(self.path)}: {', '.join(parts)}", ("file", "change"), rows, paths=("file",))
 
 

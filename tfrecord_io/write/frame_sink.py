@@ -6,12 +6,11 @@ Tests: tests/write/test_writer_slices.py and tests/write/test_writer.py.
 from __future__ import annotations
 
 import os
-import warnings
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,7 +23,6 @@ from tfrecord_io.base import (
     Remark,
     Shared,
     StorageOptions,
-    caller_line,
     counted,
     logger,
     printable,
@@ -167,7 +165,7 @@ class PublishingWriter(Closing, Shared):
         self._sink = sink
         try:
             self._share()
-            weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid(), caller_line())
+            self._warn_if_dropped(partial(_discard_abandoned, sink, buffer))
         except BaseException as error:  # Ctrl-C
             sink.discard_after(error)
             raise
@@ -193,13 +191,10 @@ class PublishingWriter(Closing, Shared):
                 self._sink.discard()
 
 
-def _discard_abandoned(sink: Sink, buffer: Sized, process: int, opened: tuple[str, int]) -> None:
-    """Discard the records of a writer dropped without being closed, and warn at the line of its opening.
-
-    Also when the process ends.
-    """
-    if sink.closed or os.getpid() != process:
-        return
+def _discard_abandoned(sink: Sink, buffer: Sized) -> str | None:
+    """Discard the records of a writer that was dropped without being closed; returns what a warning says of it."""
+    if sink.closed:
+        return None
     records = sink.records + len(buffer)
     with suppress(OSError, TFRecordError):
         sink.discard()
@@ -207,8 +202,7 @@ def _discard_abandoned(sink: Sink, buffer: Sized, process: int, opened: tuple[st
     loss = (
         f"{counted(records, 'record')} {'is' if records == 1 else 'are'} discarded" if records else "nothing is written"
     )
-    text = f"{printable(sink.path)}: the writer was never closed: {loss}; {advice}"
-    warnings.warn_explicit(text, ResourceWarning, *opened)
+    return f"{printable(sink.path)}: the writer was never closed: {loss}; {advice}"
 
 
 class FrameSink(Sink):

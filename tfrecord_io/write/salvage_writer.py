@@ -12,15 +12,17 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, ClassVar, get_args
 
 from tfrecord_io.base import (
     FrameOptions,
+    OnDamage,
     ProgressMeter,
     Registry,
-    SalvageOptions,
     ScanOptions,
     StorageOptions,
+    TransferOptions,
+    check_choice,
     printable,
 )
 from tfrecord_io.bytes import CODECS, Fault, FrameHeader, Plan, RecordType, get_engine
@@ -46,6 +48,7 @@ from tfrecord_io.store import (
     Source,
     Sources,
 )
+from tfrecord_io.typing import FileMode
 from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
 from tfrecord_io.write.record_output import say_published
 from tfrecord_io.write.sharded_sink import SchemaUnion
@@ -331,6 +334,20 @@ class SalvagedFile:
         return {**{name: getattr(self, name) for name in self.__slots__}, "regions": regions}
 
 
+@dataclass(frozen=True, kw_only=True)
+class SalvageOptions(TransferOptions, FrameOptions):
+    """Keywords of `tfrecord_io.salvage`."""
+
+    mode: FileMode | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
+    _takes = staticmethod(OnDamage.reports_all)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("mode", self.mode, (None, *get_args(FileMode)))
+
+
 @dataclass(slots=True)
 class SalvageWriter:
     """Salvages files to their targets; with `dry_run`, only finds what would be written."""
@@ -421,7 +438,7 @@ class SalvageWriter:
     def _open_dataset(self, targets: Sequence[Target]) -> Publication:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
-        mode = self.options.effective_mode
+        mode = self.options.mode or "error"
         assert first.dataset is not None
         base = "/".join(first.dataset)
         if not first.folder:

@@ -11,11 +11,9 @@ from typing import Any, ClassVar, NamedTuple
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    LINE_WIDTH,
     ProgressMeter,
     Remark,
     Report,
-    SalvageOptions,
     StorageOptions,
     Summary,
     byte_size,
@@ -27,7 +25,7 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import CallSource, SkippedRegion, SkippedRegions, options_from_call
 from tfrecord_io.store import Output, Sources, open_output, resolve_inputs
 from tfrecord_io.typing import UNSET, FileMode, InputPath, ProgressLike, StorageLike, Unset
-from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageWriter, missing_shards, plan_targets
+from tfrecord_io.write.salvage_writer import SalvagedFile, SalvageOptions, SalvageWriter, missing_shards, plan_targets
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -94,7 +92,7 @@ class SalvageReport(Report):
         """A row for each file, for the columns `HEADINGS`."""
         return [
             (
-                printable(file.path, LINE_WIDTH),
+                printable(file.path, None),
                 f"{file.records:,}",
                 f"{file.bytes:,}",
                 f"{file.bytes_lost:,}",
@@ -122,7 +120,7 @@ class SalvageReport(Report):
                 more = file.region_count - len(file.regions)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more region')}")
         lines += [f"{printable(path)}: the file is missing" for path in self.missing]
-        return [*lines, *(printable(text, LINE_WIDTH) for text in self.manifests)]
+        return [*lines, *(printable(text, None) for text in self.manifests)]
 
     def _summary(self) -> Summary:
         return Summary(self.title(), self.HEADINGS, self.rows(), self.loss_lines(), paths=("file",))

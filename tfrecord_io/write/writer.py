@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, Self
 import pyarrow as pa
 
 from tfrecord_io.base import (
-    ADDING,
     MessageType,
     ProgressMeter,
     Report,
@@ -408,7 +407,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     )
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
-    extended = dataset if mode in ADDING and sink.compression is None else None
+    extended = dataset if mode in options.ADDING and sink.compression is None else None
     if options.indexed_columns or extended is not None:
         from tfrecord_io.read import ColumnIndexes
 

@@ -20,11 +20,11 @@ from tfrecord_io.base import MIB, ReadOptions
 from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
 from tfrecord_io.base.options.on_damage import OnDamage
 from tfrecord_io.base.options.read import DatasetOptions
-from tfrecord_io.base.options.transfer import SalvageOptions
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, IterOptions
 from tfrecord_io.store.read.source import MOST_MANIFEST_BYTES
 from tfrecord_io.typing import UNSET
+from tfrecord_io.write.salvage_writer import SalvageOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import click
 
 from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
-from tfrecord_io.base import OTHER_NAMES, Point, within_message_limit
+from tfrecord_io.base import OTHER_NAMES, Point, hide_secrets
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
 from tfrecord_io.kit import printable
 
@@ -72,7 +72,7 @@ def error_line(error: BaseException) -> str:
             message = f"{error.filename or repr('')}: {message}"
     elif own_words is not None:
         message = own_words
-    return within_message_limit(printable(message, 1024))
+    return hide_secrets(printable(message, 1024), shorten=True)
 
 
 def print_error(text: str) -> None:

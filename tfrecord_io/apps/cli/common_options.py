@@ -10,26 +10,23 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from datetime import timedelta
-from functools import cache, wraps
-from itertools import chain, product
+from functools import cache, reduce, wraps
+from operator import and_
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
-from tfrecord_io.apps.cli.command_group import tfr
-from tfrecord_io.base import CopyOptions, Limits, parse_filters
-from tfrecord_io.kit import CODECS, ReadOptions, listed, printable
+from tfrecord_io.apps.cli.command_group import error_line, tfr
+from tfrecord_io.base import CopyOptions, Limits
+from tfrecord_io.kit import CODECS, Condition, ReadOptions, condition_of, listed, printable
 from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
 
 
-def _conditions(
-    ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]
-) -> list[tuple[str, str, Any]] | list[list[tuple[str, str, Any]]] | None:
+def _conditions(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Condition | None:
     try:
-        alternatives = [list(chain.from_iterable(parts)) for parts in product(*map(parse_filters, texts))]
-        return (alternatives if len(alternatives) > 1 else alternatives[0]) or None
+        return reduce(and_, map(condition_of, texts)) if texts else None
     except ValueError as error:
-        raise click.BadParameter(str(error)) from None
+        raise click.BadParameter(error_line(error)) from None
 
 
 def where_option(text: str) -> Callable[[Any], Any]:

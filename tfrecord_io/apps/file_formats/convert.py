@@ -20,7 +20,7 @@ from tfrecord_io.apps.file_formats.format_of_path import files_of_shards, format
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards
-from tfrecord_io.base import ADDING, OnDamage, ProgressMeter, StorageOptions, TransferOptions, did_you_mean
+from tfrecord_io.base import OnDamage, ProgressMeter, StorageOptions, TransferOptions, did_you_mean
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, check_keywords, for_cli, listed, printable
@@ -598,10 +598,14 @@ def _check(
     keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if not is_folder and writes.writes >= Format.IN_FOLDERS and (mode := keywords_of_call.get("mode")) in ADDING:
+    if (
+        not is_folder
+        and writes.writes >= Format.IN_FOLDERS
+        and (mode := keywords_of_call.get("mode")) in WriteOptions.ADDING
+    ):
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
-    if writes is not _TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in ADDING:
+    if writes is not _TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in WriteOptions.ADDING:
         reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
         raise for_cli(error, f"--mode {mode} {reason}; --to names another format")

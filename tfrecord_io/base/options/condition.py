@@ -115,7 +115,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The condition in one short line, for messages: as `parse_filters` takes it, if it has only its operators.
+        """The condition in one short line, for messages, which is one of ``filters=`` if it has only its operators.
 
         >>> import pyarrow.compute as pc
         >>> Condition.parse(pc.field("n").isin([1, 2]) & pc.field("s").is_valid()).text

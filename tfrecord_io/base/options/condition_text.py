@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import date, datetime
-from itertools import islice, product
+from itertools import islice
 from typing import Any
 
 from tfrecord_io.base.display import printable
@@ -42,28 +42,13 @@ _QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
 _TIME = re.compile(r"(?P<type>date|timestamp)\s*'(?P<text>[^']*)'", re.IGNORECASE)
 _NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|^[!<=>]|^~\s|\s[<=>]|\s(?i:and|or)(?:\s.*[<=>]|$)|&&|\|\|""")
 _WORD = re.compile(r"\s+(?P<word>and|or)(?=[\s(])", re.IGNORECASE)
-_MOST = 1000  # alternatives
 _MOST_DEEP = 50  # parentheses
-
-
-def parse_filters(text: str) -> list[list[Term]]:
-    """The terms of a condition: a list of alternatives, of each a list of terms that all hold.
-
-    Conditions as `parse_condition` takes them are joined by ``and`` and ``or``, of which ``and`` binds more closely,
-    and grouped by parentheses.
-
-    >>> parse_filters("label = 1 and day >= DATE '2026-01-01'")
-    [[('label', '==', 1), ('day', '>=', '2026-01-01')]]
-    >>> parse_filters("a = 1 or (b = 2 or c is null) and d in ['x']")
-    [[('a', '==', 1)], [('b', '==', 2), ('d', 'in', ['x'])], [('c', 'is null', None), ('d', 'in', ['x'])]]
-
-    ValueError if it is not a condition.
-    """
-    return _without_parentheses(parse_alternatives(text))
 
 
 def parse_alternatives(text: str, depth: int = 0) -> Alternatives:
     """The parts of a condition, as its parentheses group them; ValueError if it is not a condition.
+
+    Conditions as `parse_condition` takes them are joined by ``and`` and ``or``, of which ``and`` binds more closely.
 
     >>> parse_alternatives("(a = 1 or b = 2) and c is null")
     [[[[('a', '==', 1)], [('b', '==', 2)]], ('c', 'is null', None)]]
@@ -79,21 +64,6 @@ def parse_alternatives(text: str, depth: int = 0) -> Alternatives:
         else:
             alternatives.append([part])
     return alternatives
-
-
-def _without_parentheses(alternatives: Alternatives) -> list[list[Term]]:
-    found: list[list[Term]] = []
-    for parts in alternatives:
-        terms: list[list[Term]] = [[]]
-        for part in parts:
-            of_part = [[part]] if isinstance(part, tuple) else _without_parentheses(part)
-            if len(terms) * len(of_part) > _MOST:
-                raise ValueError(f"expected at most {_MOST:,} alternatives")
-            terms = [[*first, *then] for first, then in product(terms, of_part)]
-        found += terms
-    if len(found) > _MOST:
-        raise ValueError(f"expected at most {_MOST:,} alternatives")
-    return found
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:

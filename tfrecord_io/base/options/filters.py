@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import printable
+from tfrecord_io.base.display import for_cli, printable
 from tfrecord_io.base.options.condition import Condition
 from tfrecord_io.base.options.condition_text import Alternatives, Term, parse_alternatives
 from tfrecord_io.base.options.operators import NAMES, Operand, Operator
@@ -44,7 +44,7 @@ def condition_of(filters: Any) -> Condition:
         try:
             parsed = parse_alternatives(filters)
         except ValueError as error:
-            raise ValueError(f"filters={printable(repr(filters))}: {error}") from None
+            raise for_cli(ValueError(f"filters={printable(repr(filters))}: {error}"), str(error)) from None
         return _join(parsed)
     import pyarrow.compute as pc
 

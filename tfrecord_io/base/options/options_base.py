@@ -7,9 +7,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Self, TypeVar, cast, get_args
+from typing import Any, ClassVar, Self, TypeVar, cast
 
-from tfrecord_io.typing import UNSET, Compression, FileMode, ProgressLike, StorageLike
+from tfrecord_io.typing import UNSET, Compression, ProgressLike, StorageLike
 
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
 _FILESYSTEMS = ("AbstractFileSystem", "FileSystem")  # of fsspec and pyarrow: what ``storage_options=`` may be, too
@@ -217,20 +217,17 @@ class TransferOptions(Options):
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Raise ValueError for the value of a keyword that is not among the choices."""
-    if value not in choices:
-        none = "None, " if None in choices else ""
-        shown = ", ".join(repr(choice) for choice in choices if choice is not None)
-        raise ValueError(f"{name}={value!r}: expected one of {none}{shown}")
-
-
-def check_mode(value: object, modes: Sequence[str] = get_args(FileMode)) -> None:
-    """Raise ValueError for a `mode` unknown to a call; modes of ``open`` get a hint."""
-    if isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in modes:
-        advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(modes)}"
+    """Raise ValueError for the value of a keyword that is not among the choices; a mode of ``open`` gets a hint."""
+    if value in choices:
+        return
+    names = [choice for choice in choices if choice is not None]
+    if name == "mode" and isinstance(value, str) and (meant := _MODES_OF_FILES.get(value)) in names:
+        advice = f"did you mean mode={meant!r}? Valid modes: {', '.join(map(str, names))}"
         raise ValueError(f"mode={value!r}: {advice}")
-    if value is not None and value not in modes:
+    none = "None, " if None in choices else ""
+    reason = f"{name}={value!r}: expected one of {none}{', '.join(map(repr, names))}"
+    if name == "mode" and value in ("append", *_MODES_OF_FILES):
         from tfrecord_io.base.options.did_you_mean import NO_APPEND
 
-        reason = f"mode={value!r}: expected one of {', '.join(map(repr, (None, *modes)))}"
-        raise ValueError(f"{reason}; {NO_APPEND}" if value in ("append", *_MODES_OF_FILES) else reason)
+        reason = f"{reason}; {NO_APPEND}"
+    raise ValueError(reason)

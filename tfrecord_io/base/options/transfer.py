@@ -1,4 +1,4 @@
-"""The keywords of calls that read files of records and write others: copies, repairs, exports.
+"""The keywords of calls that read files of records and write others: copies, exports.
 
 Tests: tests/base/options/test_options.py.
 """
@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base.options.on_damage import OnDamage
-from tfrecord_io.base.options.options_base import TransferOptions, check_choice, check_mode
-from tfrecord_io.base.options.read import FrameOptions, ReadOptions, ScanOptions
-from tfrecord_io.base.options.write import ModeOptions, WriteOptions
+from tfrecord_io.base.options.options_base import TransferOptions, check_choice
+from tfrecord_io.base.options.read import ReadOptions, ScanOptions
+from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.typing import FileMode, Partitions
 
 _READING = ScanOptions()  # of a path
@@ -34,7 +33,7 @@ class CopyOptions(TransferOptions, WriteOptions):
         | {"evolve", "partition_by", "overwrite_where", "any_suffix", "source_storage", "split", "allow_missing_shards"}
         | {"reading", "metadata", "source_metadata", "txn"}
     )
-    modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
+    _modes: ClassVar[tuple[str, ...]] = get_args(FileMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,20 +41,6 @@ class CopyOptions(TransferOptions, WriteOptions):
             raise ValueError(f"schema={self.schema!r}: expected the schema to embed")
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         check_choice("partitions", self.partitions, get_args(Partitions))
-
-
-@dataclass(frozen=True, kw_only=True)
-class SalvageOptions(ModeOptions, TransferOptions, FrameOptions):
-    """Keywords of `tfrecord_io.salvage`."""
-
-    mode: FileMode | None = None
-
-    internal: ClassVar[frozenset[str]] = frozenset({"split", "allow_missing_shards", "threads", "source_storage"})
-    _takes = staticmethod(OnDamage.reports_all)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_mode(self.mode)
 
 
 @dataclass(frozen=True, kw_only=True)

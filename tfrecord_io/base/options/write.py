@@ -10,27 +10,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.base.display import for_cli
-from tfrecord_io.base.options.options_base import INT64_MAX, RecordOptions, check_choice, check_integer, check_mode
+from tfrecord_io.base.options.options_base import INT64_MAX, RecordOptions, check_choice, check_integer
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type
 from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode
 
-ADDING = ("append", "overwrite_partitions")
 _LONGEST_JOB = 200  # bytes of the name of a job, of which a manifest may have a thousand
 
 
-class ModeOptions:
-    """Base class of options with a `mode`: what happens to existing files."""
-
-    mode: str | None  # what to do about them
-
-    @property
-    def effective_mode(self) -> str:
-        """The treatment of an existing dataset: `mode`, by default "error"."""
-        return self.mode or "error"
-
-
 @dataclass(frozen=True, kw_only=True)
-class WriteOptions(ModeOptions, RecordOptions):
+class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: SchemaLike | None = None
@@ -55,7 +43,8 @@ class WriteOptions(ModeOptions, RecordOptions):
     source_metadata: Mapping[str, str] | None = None  # of the datasets that are copied; one file does not keep them
 
     internal: ClassVar[frozenset[str]] = frozenset({"any_suffix", "source_metadata"})
-    modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)  # values of `mode`
+    ADDING: ClassVar = ("append", "overwrite_partitions")  # values of `mode` that keep what is there
+    _modes: ClassVar[tuple[str, ...]] = get_args(WriteMode)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,7 +67,7 @@ class WriteOptions(ModeOptions, RecordOptions):
         self._check_integer("compression_level", 0, optional=True)
         self._check_integer("shards", 1, optional=True)
         self._check_integer("max_shard_bytes", 1, optional=True)
-        check_mode(self.mode, self.modes)
+        check_choice("mode", self.mode, (None, *self._modes))
         self._check_mode()
         self._check_metadata()
         self._check_txn()
@@ -95,6 +84,11 @@ class WriteOptions(ModeOptions, RecordOptions):
                 raise ValueError(f"overwrite_where={where!r}: expected {expected}")
 
     @property
+    def effective_mode(self) -> str:
+        """The treatment of an existing dataset: `mode`, by default "error"."""
+        return self.mode or "error"
+
+    @property
     def grows(self) -> bool:
         """True if shards are added to a dataset, now or perhaps later, under names with the writing's id."""
         return self.mode == "append" or bool(self.partition_by)
@@ -107,7 +101,7 @@ class WriteOptions(ModeOptions, RecordOptions):
     @property
     def all_metadata(self) -> tuple[tuple[str, str], ...]:
         """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
-        inherited = None if self.mode in ADDING else self.source_metadata
+        inherited = None if self.mode in self.ADDING else self.source_metadata
         return tuple({**(inherited or {}), **(self.metadata or {})}.items())
 
     def _check_metadata(self) -> None:
@@ -178,7 +172,7 @@ class WriteOptions(ModeOptions, RecordOptions):
 
     def _check_mode(self) -> None:
         mode = self.mode
-        if self.evolve and mode not in ADDING:
+        if self.evolve and mode not in self.ADDING:
             reason = "other modes write a schema of their own"
             error = ValueError(f"evolve=True is for mode='append' and 'overwrite_partitions': {reason}")
             raise for_cli(error, f"--evolve is for --mode append and --mode overwrite_partitions: {reason}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, name_advice, printable
+from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import COMPOSITE_KEY, LIST, NULL_POSITIONS, Leaf, column_leaves
 from tfrecord_io.columns.schema.field import CONTEXT, Field, default_part
@@ -160,7 +160,7 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
     reason = f"'{entry}' of {keyword}: no {noun} matches"
-    return FeatureNotFoundError(reason, feature=feature, hint=name_advice(feature, names))
+    return FeatureNotFoundError(reason, feature=feature, hint=did_you_mean(feature, names, lists_names=True))
 
 
 class Overrides:

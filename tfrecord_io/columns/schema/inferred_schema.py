@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, Summary, check_keywords, counted, printable
+from tfrecord_io.base import Summary, check_keywords, counted, printable
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST, LIST
 from tfrecord_io.columns.schema.field import Field
@@ -125,12 +125,12 @@ class InferredSchema(Schema):
             seen = self.evidence.get(f.feature, Evidence())
             values = "" if seen.least is None else str(seen.least)
             values += "" if seen.least == seen.most else f"–{seen.most}"
-            why = [f"list: {seen.listed.text(LINE_WIDTH)}"] if seen.listed else []
+            why = [f"list: {seen.listed.text(None)}"] if seen.listed else []
             is_folded = encoding_rules(f.encoding).companions
-            why += [f"not text: {seen.binary.text(LINE_WIDTH)}"] if seen.binary and not is_folded else []
+            why += [f"not text: {seen.binary.text(None)}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, ShapeSource.companions(f.feature)))] if is_folded else []
             why += [
-                f"{count.kind.description} in {counted(count.records, 'record')}: {count.first.text(LINE_WIDTH)}"
+                f"{count.kind.description} in {counted(count.records, 'record')}: {count.first.text(None)}"
                 for count in seen.others
             ]
             text = "yes" if seen.text and not is_folded else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.base import Options, Point, Summary, check_keywords, counted, name_advice, printable
+from tfrecord_io.base import Options, Point, Summary, check_keywords, counted, did_you_mean, printable
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
@@ -441,7 +441,7 @@ class Schema:
         if isinstance(key, int):
             return self.fields[key]
         if key not in self._by_name:
-            advice = name_advice(str(key), self.names)
+            advice = did_you_mean(str(key), self.names, lists_names=True)
             raise FeatureNotFoundError("the schema has no such column", feature=key, hint=advice)
         return self._by_name[key]
 

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import name_advice
+from tfrecord_io.base import did_you_mean
 from tfrecord_io.bytes import FieldTag
 from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
@@ -153,7 +153,8 @@ class _Lists:
 
     def __init__(self, schema: pa.Schema, by: str, context: list[str], options: WriteOptions) -> None:
         if by not in schema.names:
-            raise FeatureNotFoundError("no such column", feature=by, hint=name_advice(by, schema.names))
+            hint = did_you_mean(by, schema.names, lists_names=True)
+            raise FeatureNotFoundError("no such column", feature=by, hint=hint)
         type_ = schema.field(by).type
         plain = type_.value_type if t.is_dictionary(type_) else type_
         if not (t.is_integer(plain) or Column(plain).is_text_or_bytes):

@@ -8,15 +8,24 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import ExportOptions, StorageOptions, check_mode
+from tfrecord_io.base import ExportOptions, StorageOptions
 from tfrecord_io.columns import BatchSource, TfdsInfo
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.kit import WriteOptions, check_integer, check_keywords, empty_batch, open_input, open_output, printable
+from tfrecord_io.kit import (
+    WriteOptions,
+    check_choice,
+    check_integer,
+    check_keywords,
+    empty_batch,
+    open_input,
+    open_output,
+    printable,
+)
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
@@ -123,7 +132,7 @@ def write_tfds(
     ValueError
         `path`, ``split`` or `name` is not a name that TFDS has.
     """
-    check_mode(mode)
+    check_choice("mode", mode, (None, *get_args(FileMode)))
     options = WriteOptions(
         shards=shards,
         mode=mode,

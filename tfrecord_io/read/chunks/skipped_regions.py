@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import pyarrow as pa
 
-from tfrecord_io.base import LINE_WIDTH, byte_size, counted, printable, warn
+from tfrecord_io.base import byte_size, counted, printable, warn
 from tfrecord_io.errors import DamagedDataWarning, FeatureTypeError
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         """A row of text for each of some regions, below `HEADINGS`."""
         return [
             (
-                printable(region.path, LINE_WIDTH),
+                printable(region.path, None),
                 f"{region.records_before:,}",
                 "" if region.begin is None else f"{region.begin:,}",
                 "" if region.end is None else f"{region.end:,}",

@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import (
     LIMITS,
-    LINE_WIDTH,
     MIB,
     Flag,
     FrameOptions,
@@ -103,7 +102,7 @@ class VerifyReport(Report):
         """Rows of a table, one for each of `files`, in the order of `HEADINGS`."""
         return [
             (
-                printable(file.path, LINE_WIDTH),
+                printable(file.path, None),
                 "" if file.size is None else f"{file.size:,}",
                 f"{file.intact:,}",
                 file.compression or "none",
@@ -148,7 +147,7 @@ class VerifyReport(Report):
                     else:
                         named.append(hint)
                 text = str(error) if text_of is None else text_of(error)
-                lines.append(printable(f"{type(error).__name__}: {text}", LINE_WIDTH))
+                lines.append(printable(f"{type(error).__name__}: {text}", None))
             if file.problem_count > len(file.problems):
                 more = file.problem_count - len(file.problems)
                 lines.append(f"{printable(file.path)}: {counted(more, 'more problem')}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from tfrecord_io.base import (
     LIMITS,
@@ -21,7 +21,6 @@ from tfrecord_io.base import (
     TransferOptions,
     byte_size,
     check_choice,
-    check_mode,
     counted,
     cpu_count,
     for_cli,
@@ -162,7 +161,7 @@ class FileCopyOptions(TransferOptions):
         self._check_progress()
         check_choice("verify", self.verify, ("records", "bytes"))
         self._check_flags("update", "all_files", "dry_run")
-        check_mode(self.mode)
+        check_choice("mode", self.mode, (None, *get_args(FileMode)))
         if self.update and self.mode is not None:
             what = "keeps what is equal and replaces what differs"
             error = ValueError(f"update=True {what}, mode={self.mode!r} does not: pass only one of them")

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from tfrecord_io.base import LIMITS, hide_secrets, name_advice, printable, secret_url
+from tfrecord_io.base import LIMITS, did_you_mean, hide_secrets, printable, secret_url
 from tfrecord_io.errors import ReplacedError
 from tfrecord_io.store.filesystem.retries import (
     ARGUMENT_ERRORS,
@@ -121,7 +121,7 @@ def refused_option(
     where = None if unexpected is None else next(_places(options, unexpected[1]), None)
     if where is not None:
         names = [] if "." in where else [name for name in known if name not in _NO_OPTIONS]
-        advice = f"; {name_advice(where, names)}" if names else ""
+        advice = f"; {did_you_mean(where, names, lists_names=True)}" if names else ""
         return ValueError(f"'{printable(path)}': storage_options= has no option '{printable(where)}'{advice}")
     wrong = [name for name, value in options.items() if name.endswith("_kwargs") and not isinstance(value, dict | None)]
     if wrong and isinstance(error, TypeError | AttributeError | ValueError):

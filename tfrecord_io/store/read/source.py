@@ -210,7 +210,7 @@ class RecordRef(NamedTuple):
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, limit: int = 200) -> str:
+    def text(self, limit: int | None = 200) -> str:
         """The path, in at most `limit` characters, and the number."""
         return f"record {self.record}" if self.path is None else f"{printable(self.path, limit)} record {self.record}"
 

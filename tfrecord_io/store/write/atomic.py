@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from tfrecord_io.base import StorageOptions, check_mode
+from tfrecord_io.base import StorageOptions, check_choice
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.paths.resolve_output import Output, no_output_path
 from tfrecord_io.store.write.atomic_local import open_local
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
+from tfrecord_io.typing import FileMode
 
 if TYPE_CHECKING:
     pass
@@ -40,7 +41,7 @@ def open_output(
     another those of the other. Unless it `looks`, a store is not asked what has that name; nor if the path was just
     `resolved`, which has asked.
     """
-    check_mode(mode)
+    check_choice("mode", mode, (None, *get_args(FileMode)))
     if hasattr(path, "write"):
         return FileObjectOutput(path)
     if not isinstance(path, (str, os.PathLike)):

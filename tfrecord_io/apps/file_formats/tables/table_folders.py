@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 
@@ -28,10 +28,10 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions, check_mode
+from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
-from tfrecord_io.kit import FORMATS, Format, WriteOptions, open_output, printable
+from tfrecord_io.kit import FORMATS, Format, WriteOptions, check_choice, open_output, printable
 from tfrecord_io.read import CallSource, options_from_call
 from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder, ShardName
 from tfrecord_io.typing import WriteMode, WriteReport
@@ -58,7 +58,7 @@ class FolderOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_mode(self.mode, WriteOptions.modes)
+        check_choice("mode", self.mode, (None, *get_args(WriteMode)))
         self._check_integer("max_file_bytes", 1, optional=True)
         if self.shards is not None and self.max_file_bytes is not None:
             raise ValueError("shards= fixes the number of files, max_file_bytes= leaves it open: pass only one of them")
