@@ -20,10 +20,10 @@ from tfrecord_io.apps.file_formats.convert import convert as convert
 from tfrecord_io.apps.follow import follow as follow
 from tfrecord_io.apps.lazy_dataset import Dataset as Dataset
 from tfrecord_io.apps.lazy_dataset import dataset as dataset
-from tfrecord_io.apps.tf_compat.example import decode_example as decode_example
-from tfrecord_io.apps.tf_compat.example import encode_example as encode_example
 from tfrecord_io.base.options.limits import Limits as Limits
 from tfrecord_io.bytes.versions import show_versions as show_versions
+from tfrecord_io.columns.example import decode_example as decode_example
+from tfrecord_io.columns.example import encode_example as encode_example
 from tfrecord_io.columns.schema.field_makers import image as image
 from tfrecord_io.columns.schema.field_makers import list_ as list_
 from tfrecord_io.columns.schema.field_makers import scalar as scalar

@@ -1,12 +1,6 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.apps.tf_compat.decode_json import decode_json_example as decode_json_example
 from tfrecord_io.apps.tf_compat.decode_raw import decode_raw as decode_raw
-from tfrecord_io.apps.tf_compat.example import bytes_feature as bytes_feature
-from tfrecord_io.apps.tf_compat.example import float_feature as float_feature
-from tfrecord_io.apps.tf_compat.example import int64_feature as int64_feature
-from tfrecord_io.apps.tf_compat.example_columns import decode_examples as decode_examples
-from tfrecord_io.apps.tf_compat.example_columns import encode_examples as encode_examples
 from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor as RaggedTensor
 from tfrecord_io.apps.tf_compat.parse_example import SparseTensor as SparseTensor
 from tfrecord_io.apps.tf_compat.parse_example import parse_example as parse_example
@@ -24,6 +18,12 @@ from tfrecord_io.apps.tf_compat.tf_features import SparseFeature as SparseFeatur
 from tfrecord_io.apps.tf_compat.tf_features import VarLenFeature as VarLenFeature
 from tfrecord_io.bytes.format.serialized_tensor import parse_tensor as parse_tensor
 from tfrecord_io.bytes.format.serialized_tensor import serialize_tensor as serialize_tensor
+from tfrecord_io.columns.decode_json import decode_json_example as decode_json_example
+from tfrecord_io.columns.example import bytes_feature as bytes_feature
+from tfrecord_io.columns.example import float_feature as float_feature
+from tfrecord_io.columns.example import int64_feature as int64_feature
+from tfrecord_io.read.example_columns import decode_examples as decode_examples
+from tfrecord_io.write.encoded_examples import encode_examples as encode_examples
 
 __all__ = [
     "FixedLenFeature",

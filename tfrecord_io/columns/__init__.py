@@ -45,7 +45,6 @@ _HOMES = {
     "ColumnAccumulator": "arrow.output.column_statistics",  # Accumulates the arrays of a column and returns its
     "ColumnSummary": "arrow.output.column_statistics",  # One column of a description
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
-    "listed_values": "arrow.output.to_numpy",  # The values of the lists of a decoded column, the length of each
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
@@ -59,7 +58,6 @@ _HOMES = {
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
-    "label_columns": "schema.array_attributes",  # Add attributes and the names of dimensions to columns
     "declaration": "schema.column_advice",  # How to declare the type of a column
     "Overrides": "schema.column_selection",  # The ``schema_overrides=`` of a call
     "as_stored": "schema.column_selection",  # The declared schema
@@ -69,6 +67,8 @@ _HOMES = {
     "Composite": "schema.composite",  # How a column is built
     "EmbeddedSchema": "schema.embedded",  # An embedded schema, of one file or united from several files
     "CONVERSION_ERRORS": "schema.field",  # Exceptions of a conversion that does not fit
+    "FeatureBatch": "feature_values",  # Features of serialized records as arrays of values
+    "FeatureValues": "feature_values",  # Values of one feature in all records
     "Field": "schema.field",  # A column and the feature that it is read from
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
     "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels

@@ -41,7 +41,6 @@ from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as 
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
-from tfrecord_io.columns.arrow.output.to_numpy import listed_values as listed_values
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
@@ -52,8 +51,9 @@ from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault
 from tfrecord_io.columns.arrow.tensor_values import TensorValues as TensorValues
 from tfrecord_io.columns.arrow.type_literals import type_literals as type_literals
 from tfrecord_io.columns.column import Column as Column
+from tfrecord_io.columns.feature_values import FeatureBatch as FeatureBatch
+from tfrecord_io.columns.feature_values import FeatureValues as FeatureValues
 from tfrecord_io.columns.row_hashes import RowHashes as RowHashes
-from tfrecord_io.columns.schema.array_attributes import label_columns as label_columns
 from tfrecord_io.columns.schema.column_advice import declaration as declaration
 from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
 from tfrecord_io.columns.schema.column_selection import Overrides as Overrides
@@ -91,6 +91,8 @@ __all__ = [
     "Dense",
     "EmbeddedSchema",
     "EncodedPiece",
+    "FeatureBatch",
+    "FeatureValues",
     "Field",
     "ImageForm",
     "ImageHeader",
@@ -131,9 +133,7 @@ __all__ = [
     "has_open_shapes",
     "int64_array",
     "json_value",
-    "label_columns",
     "list_array",
-    "listed_values",
     "offsets_of",
     "open_input",
     "pillow",

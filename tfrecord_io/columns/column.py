@@ -286,6 +286,14 @@ class Column:
 
     # ---- values
 
+    def labelled(self, attributes: Mapping[Any, Any] | None = None, dimensions: Sequence[str] = ()) -> pa.Field:
+        """The field with attributes, and with the names of the dimensions without that of the rows."""
+        from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
+
+        name = self.field.name
+        schema = add_attributes(pa.schema([self.field]), {name: attributes or {}})
+        return add_dimensions(schema, {name: dimensions}).field(0)
+
     def name_dimensions(self, shape: Sequence[int], sizes: dict[str, int], *, stated: bool = True) -> list[str]:
         """Name the axes of an array, without that of the rows; those `stated` by the column, or else made of its name.
 

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io import RecordWriter, build_index
+from tfrecord_io import RecordWriter, build_index, encode_example
 from tfrecord_io.apps.api import write_tfrecord
-from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 
 ZONE = "Europe/Paris"

@@ -16,9 +16,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from tfrecord_io import RecordWriter, Schema, read_arrays, scalar, tensor
+from tfrecord_io import RecordWriter, Schema, encode_example, read_arrays, scalar, tensor
 from tfrecord_io.apps.api import read_table, read_tfrecord, write_tfrecord
-from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.columns import Column, TensorValues
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, StoppedEarlyWarning
 from tfrecord_io.kit import Dtype, RowFault, TensorEncoding

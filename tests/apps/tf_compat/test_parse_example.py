@@ -9,8 +9,6 @@ import pyarrow as pa
 import pytest
 
 from records import entry, example, field, floats, int64s
-from tfrecord_io.apps.tf_compat import decode_features
-from tfrecord_io.apps.tf_compat.example import encode_example
 from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor, SparseTensor, parse_example
 from tfrecord_io.apps.tf_compat.tf_features import (
     FEATURES,
@@ -20,6 +18,8 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     SparseFeature,
     VarLenFeature,
 )
+from tfrecord_io.columns import feature_values
+from tfrecord_io.columns.example import encode_example
 from tfrecord_io.columns.schema.schema import DESCRIPTIONS
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
 
@@ -367,7 +367,7 @@ def test_large_batches_are_decoded_in_chunks(monkeypatch: pytest.MonkeyPatch) ->
     records = [encode_example({"a": list(range(i % 5)) or ints(), "t": str(i)}) for i in range(50)]
     description = {"a": VarLenFeature("int64"), "t": FixedLenFeature([], "string")}
     at_once = parse_example(records, description)
-    monkeypatch.setattr(decode_features, "_CHUNK_BYTES", 40)
+    monkeypatch.setattr(feature_values, "_CHUNK_BYTES", 40)
     chunked = parse_example(records, description)
     same(chunked["t"], at_once["t"].tolist(), STRING)
     for column, other in zip(chunked["a"], at_once["a"], strict=True):

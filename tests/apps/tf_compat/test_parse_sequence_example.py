@@ -9,8 +9,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, entry, field, floats, int64s
-from tfrecord_io.apps.tf_compat import decode_features
 from tfrecord_io.apps.tf_compat.parse_example import RaggedTensor, SparseTensor
+from tfrecord_io.columns import feature_values
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -96,7 +96,7 @@ def test_the_context_is_parsed_as_an_example_beside_lists_of_the_same_names() ->
 def test_chunks_of_a_batch_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [TWO, NONE, VARIED, NONE, ONE] * 3
     whole = lists_of(records, a=IO.RaggedFeature("int64"))["a"].to_list()
-    monkeypatch.setattr(decode_features, "_CHUNK_BYTES", 1)
+    monkeypatch.setattr(feature_values, "_CHUNK_BYTES", 1)
     assert lists_of(records, a=IO.RaggedFeature("int64"))["a"].to_list() == whole
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.tf_compat.decode_features import FeatureValues
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
 from tfrecord_io.apps.tf_compat.tf_features import RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
+from tfrecord_io.columns import FeatureValues
 
 ITEMS = np.array([3, 1])
 

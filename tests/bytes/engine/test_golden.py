@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from rows import decode, records
-from tfrecord_io.apps.tf_compat.example import decode_example
 from tfrecord_io.bytes.engine.contract import Engine, Plan
 from tfrecord_io.bytes.format.feature_types import RecordType
+from tfrecord_io.columns.example import decode_example
 
 
 def plain(cell: dict[str, list[Any]] | None) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from rows import decode, records
-from tfrecord_io.apps.tf_compat import example
 from tfrecord_io.bytes.engine.contract import Engine, FaultCode, Plan
+from tfrecord_io.columns import example
 
 CASES = json.loads((Path(__file__).parents[2] / "data" / "wire.json").read_text())
 

@@ -1,7 +1,7 @@
 """``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays.
 
-`feature_parser` makes a function of each described feature, which makes its array of the values of a `Batch`
-(`apps/tf_compat/decode_features.py`); rows of a RaggedFeature are found by `apps/tf_compat/row_partitions.py`. The
+`feature_parser` makes a function of each described feature, which makes its array of the values of a `FeatureBatch`
+(`columns/feature_values.py`); rows of a RaggedFeature are found by `apps/tf_compat/row_partitions.py`. The
 functions have a batch axis for all records, unless the batch `is_single`.
 
 Tests: tests/apps/tf_compat/test_parse_example.py; with TensorFlow: tests/conformance/test_parse_example.py.
@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.decode_features import Batch, FeatureValues, decode
 from tfrecord_io.apps.tf_compat.row_partitions import row_lengths
 from tfrecord_io.apps.tf_compat.tf_features import (
     Feature,
@@ -31,6 +30,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.base import Expansion, Limits
+from tfrecord_io.columns import FeatureBatch, FeatureValues
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, check_keywords, printable
 
@@ -105,7 +105,7 @@ def parse_example(
     payloads = [bytes(serialized)] if is_single else as_payloads(serialized)
     expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
     parsers = {name: feature_parser(name, feature, expansion) for name, feature in described.items()}
-    batch = decode(payloads, dtypes, is_single=is_single)
+    batch = FeatureBatch.decode(payloads, dtypes, is_single=is_single)
     if is_single and batch.fault is not None:
         raise batch.fault
     parsed, faults = parse_columns(parsers, batch)
@@ -187,7 +187,7 @@ def feature_dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
 
 
 def parse_columns(
-    parsers: Mapping[str, Callable[[Batch], Parsed]], batch: Batch
+    parsers: Mapping[str, Callable[[FeatureBatch], Parsed]], batch: FeatureBatch
 ) -> tuple[dict[str, Parsed], list[TFRecordError]]:
     """The values of each parser, and the errors of those that failed."""
     parsed: dict[str, Parsed] = {}
@@ -207,7 +207,7 @@ def raise_first(faults: Sequence[TFRecordError | None]) -> None:
         raise min(raised, key=lambda fault: fault.record or 0)
 
 
-def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch], Parsed]:
+def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[FeatureBatch], Parsed]:
     """The function that makes the array of a feature; SchemaError for a description that TensorFlow rejects."""
     if isinstance(feature, FixedLenFeature):
         return partial(_parse_fixed, name, feature, _default(name, feature))
@@ -255,7 +255,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
     return values
 
 
-def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch) -> Parsed:
+def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: FeatureBatch) -> Parsed:
     column = batch.columns[name]
     size, records, present = math.prod(feature.shape), len(column.counts), column.present
     if default is None and not present.all():
@@ -276,7 +276,7 @@ def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, bat
 
 
 def padded_sequence(
-    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch
+    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: FeatureBatch
 ) -> Parsed:
     column = batch.columns[name]
     size = math.prod(feature.shape)
@@ -307,7 +307,7 @@ def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
     raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, hint=advice)
 
 
-def _parse_varlen(name: str, batch: Batch) -> SparseTensor:
+def _parse_varlen(name: str, batch: FeatureBatch) -> SparseTensor:
     column = batch.columns[name]
     within = np.arange(len(column.values)) - np.repeat(column.starts, column.counts)
     longest = int(column.counts.max(initial=0))
@@ -317,7 +317,7 @@ def _parse_varlen(name: str, batch: Batch) -> SparseTensor:
     return SparseTensor(indices, column.values, np.array([len(column.counts), longest]))
 
 
-def _sparse(feature: SparseFeature, batch: Batch) -> SparseTensor:
+def _sparse(feature: SparseFeature, batch: FeatureBatch) -> SparseTensor:
     column = batch.columns[feature.value_key]
     axes = [] if batch.is_single else [column.records]
     for key, size in zip(feature.index_keys, feature.dense_shape, strict=True):
@@ -338,7 +338,7 @@ def _sparse(feature: SparseFeature, batch: Batch) -> SparseTensor:
     return SparseTensor(indices, values, np.array(shape, np.int64))
 
 
-def ragged_rows(name: str, feature: RaggedFeature, batch: Batch) -> Array | RaggedTensor:
+def ragged_rows(name: str, feature: RaggedFeature, batch: FeatureBatch) -> Array | RaggedTensor:
     column = batch.columns[feature.value_key or name]
     flat, counts = column.values, column.counts
     levels: list[Array] = []  # row lengths, the outermost level first

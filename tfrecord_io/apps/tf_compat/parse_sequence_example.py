@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.decode_features import Batch, StepValues, decode
 from tfrecord_io.apps.tf_compat.parse_example import (
     Parsed,
     RaggedTensor,
@@ -40,6 +39,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     as_description,
 )
 from tfrecord_io.base import Expansion, Limits
+from tfrecord_io.columns import FeatureBatch
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, check_keywords
 
@@ -140,7 +140,7 @@ def parse_sequence_example(
     in_context = {key: feature_parser(key, feature, expansion) for key, feature in context.items()}
     in_lists = {key: _list_parser(key, feature, expansion) for key, feature in lists.items()}
     try:
-        batch = decode(payloads, dtypes, list_dtypes, is_single=is_single)
+        batch = FeatureBatch.decode(payloads, dtypes, list_dtypes, is_single=is_single)
         if is_single:
             raise_first([batch.fault])
         parsed_context, faults = parse_columns(in_context, batch)
@@ -224,7 +224,7 @@ def _check_names(names: Any, records: int, *, allows_one_text: bool) -> list[str
     return [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in texts]
 
 
-def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch], Parsed]:
+def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[FeatureBatch], Parsed]:
     if isinstance(feature, FixedLenSequenceFeature):
         if feature.default_value is not None:
             reason = "a FixedLenSequenceFeature of a feature list is padded with 0 or b'', and takes no default_value"
@@ -236,7 +236,7 @@ def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[
     return partial(_ragged_steps, name, feature)
 
 
-def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansion, batch: Batch) -> Array:
+def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansion, batch: FeatureBatch) -> Array:
     column = batch.lists[name]
     if not feature.allow_missing and not column.present.all():
         reason = "the record lacks the feature list, which may not be missing"
@@ -244,16 +244,15 @@ def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansi
         raise FeatureNotFoundError(reason, record=int((~column.present).argmax()), feature=name, hint=advice)
     size = math.prod(feature.shape)
     wrong = column.values.counts != size
-    _parse_steps(column, lambda: column.values.refuse_records(wrong, size))
+    column.parse(lambda: column.values.refuse_records(wrong, size))
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)
     rows = replace(column.values, counts=column.counts * size, present=column.present)
-    array: Array = padded_sequence(
-        name, feature, default=default, expansion=expansion, batch=Batch({name: rows}, None, is_single=batch.is_single)
-    )
+    of_steps = FeatureBatch({name: rows}, None, is_single=batch.is_single)
+    array: Array = padded_sequence(name, feature, default=default, expansion=expansion, batch=of_steps)
     return array
 
 
-def _sparse_steps(name: str, batch: Batch) -> SparseTensor:
+def _sparse_steps(name: str, batch: FeatureBatch) -> SparseTensor:
     column = batch.lists[name]
     steps = column.values
     first_step = np.cumsum(column.counts) - column.counts
@@ -266,7 +265,7 @@ def _sparse_steps(name: str, batch: Batch) -> SparseTensor:
     return SparseTensor(np.column_stack(axes), steps.values, np.array(shape))
 
 
-def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch) -> RaggedTensor:
+def _ragged_steps(name: str, feature: RaggedFeature, batch: FeatureBatch) -> RaggedTensor:
     column = batch.lists[feature.value_key or name]
     keys = [part.key for part in feature.partitions if not isinstance(part, UniformRowLength)]
     for key in keys:
@@ -277,21 +276,9 @@ def _ragged_steps(name: str, feature: RaggedFeature, batch: Batch) -> RaggedTens
             reason = f"expected {want} steps, as many as the values of the RaggedFeature '{name}' have, got {got}"
             raise DecodeError(reason, record=record, feature=key, expected=want, got=got)
     columns = {key: batch.lists[key].values for key in (column.values.name, *keys)}
-    rows = _parse_steps(column, lambda: ragged_rows(name, feature, Batch(columns, None)))
+    rows = column.parse(lambda: ragged_rows(name, feature, FeatureBatch(columns, None)))
     assert isinstance(rows, RaggedTensor)
     if batch.is_single:
         return rows
     splits = row_splits_of(name, feature, column.counts)
     return RaggedTensor(rows.flat_values, (splits, *rows.nested_row_splits))
-
-
-def _parse_steps(column: StepValues, parse: Callable[[], T]) -> T:
-    """Return the result of `parse`, in which steps are records; errors name the record and the step."""
-    try:
-        return parse()
-    except TFRecordError as error:
-        if error.record is not None:
-            record = int(column.records[error.record])
-            step = error.record - int(column.counts[:record].sum())
-            error.record, error.reason = record, f"step {step}: {error.reason}"
-        raise

@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.decode_features import FeatureValues
 from tfrecord_io.apps.tf_compat.tf_features import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
+from tfrecord_io.columns import FeatureValues
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import Array
 

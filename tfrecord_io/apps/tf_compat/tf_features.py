@@ -15,12 +15,11 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.bytes import Kind
-from tfrecord_io.columns import Column
+from tfrecord_io.columns import Column, FeatureBatch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import printable
 
-KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
+KINDS = FeatureBatch.KINDS  # the dtypes that TensorFlow parses
 DTYPES = {kind: name for name, kind in KINDS.items()}
 _NAMES = {"float": "float32", "bytes": "string", "binary": "string", "str": "string", "object": "string"}
 

@@ -1,6 +1,6 @@
 """The protobuf classes of tensorflow/core/example.
 
-Tests: tests/apps/tf_compat/test_example.py and tests/bytes/engine/test_reference.py.
+Tests: tests/columns/test_example.py and tests/bytes/engine/test_reference.py.
 """
 
 from __future__ import annotations

@@ -48,13 +48,6 @@ def add_dimensions(schema: pa.Schema, dimensions: Mapping[str, Sequence[str]]) -
     return replace_fields(schema, changed)
 
 
-def label_columns(
-    schema: pa.Schema, attributes: Mapping[str, Mapping[Any, Any]], dimensions: Mapping[str, Sequence[str]]
-) -> pa.Schema:
-    """Add attributes, and the names of dimensions without that of the rows, to the metadata of columns."""
-    return add_dimensions(add_attributes(schema, attributes), dimensions)
-
-
 def dimension_names(name: str, shape: Sequence[int], stated: Sequence[str], sizes: dict[str, int]) -> list[str]:
     """The names of a variable's dimensions without that of the rows: those `stated`, else ``name_0``, ``name_1``.
 

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES, ArrayFile
-from tfrecord_io.columns import BatchStream, Column, Projection, label_columns, structured_columns
+from tfrecord_io.columns import BatchStream, Column, Projection, structured_columns
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.kit import Array, open_input, printable
 
@@ -138,8 +138,8 @@ def stream_of(
         names = names or list(empty)[:1]  # without columns, there are still rows
         _columns(empty)  # all of them: their names must differ
         schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
-        attributes = {name: arrays[name].attributes for name in names}
-        schema = label_columns(schema, attributes, {name: arrays[name].dims for name in names})
+        labels = {name: (arrays[name].attributes, arrays[name].dims) for name in names}
+        schema = pa.schema([Column(f).labelled(*labels.get(f.name, ())) for f in schema], schema.metadata)
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -37,7 +37,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.base import Limits, column_list
-from tfrecord_io.columns import Column, Ragged, TensorValues, label_columns, offsets_of, plain_array
+from tfrecord_io.columns import Column, Ragged, TensorValues, offsets_of, plain_array
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, TFRecordError
 from tfrecord_io.kit import Array, printable, warn
 from tfrecord_io.store import FileName, Source
@@ -130,8 +130,7 @@ def stream_of_episodes(
         with _File.open(source, groups, limits) as file:
             survey.add(file)
     columns = survey.columns(project)
-    attributes = {column.name: column.attributes for column in columns}
-    schema = label_columns(pa.schema([column.field() for column in columns]), attributes, {})
+    schema = pa.schema([Column(column.field()).labelled(column.attributes) for column in columns])
 
     def batches() -> Generator[pa.RecordBatch]:
         rows: list[list[Any]] = [[] for _ in columns]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 
-TEXTS = json.loads((Path(__file__).parents[2] / "data" / "json_examples.json").read_text())
+TEXTS = json.loads((Path(__file__).parents[1] / "data" / "json_examples.json").read_text())
 
 VALUES = st.one_of(
     st.lists(st.binary(max_size=9), max_size=3).map(tfr.io.bytes_feature),

@@ -14,6 +14,7 @@ from google.protobuf.message import EncodeError as NotSerialized
 from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import (
     ColumnBuffers,
+    Dtype,
     FieldTag,
     FrameHeader,
     Kind,
@@ -24,7 +25,6 @@ from tfrecord_io.bytes import (
     get_engine,
 )
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import Dtype
 from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.example import Feature, bytes_feature, encode_features, float_feature, int64_feature
+from tfrecord_io.base import check_keywords, printable
+from tfrecord_io.columns.example import Feature, bytes_feature, encode_features, float_feature, int64_feature
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import check_keywords, printable
 
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*(={0,2})")

@@ -1,23 +1,24 @@
 """Decode the features of serialized Examples and SequenceExamples: the values of each, and their number by record.
 
-`decode` makes a `Batch` of payloads, by the dtypes of the features that are wanted.
+`FeatureBatch.decode` takes payloads, and the dtypes of the features that are wanted.
 
-Tests: tests/apps/tf_compat/test_decode_features.py; by descriptions: tests/apps/tf_compat/test_parse_example.py.
+Tests: tests/columns/test_feature_values.py; by descriptions: tests/apps/tf_compat/test_parse_example.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from tfrecord_io.apps.tf_compat.tf_features import KINDS
-from tfrecord_io.bytes import ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
-from tfrecord_io.columns import listed_values, runs_within
+from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
+from tfrecord_io.columns.arrow.buffers import runs_within
+from tfrecord_io.columns.arrow.output.to_numpy import listed_values
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.kit import Array
+
+T = TypeVar("T")
 
 _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 # The exact types: where np.int64 is long, an array of long long prints as another dtype.
@@ -67,57 +68,76 @@ class StepValues:
         """Record of each step."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
 
+    def parse(self, steps: Callable[[], T]) -> T:
+        """Return the result of `steps`, for which steps are records; its errors name the record and the step."""
+        try:
+            return steps()
+        except TFRecordError as error:
+            if error.record is not None:
+                record = int(self.records[error.record])
+                step = error.record - int(self.counts[:record].sum())
+                error.record, error.reason = record, f"step {step}: {error.reason}"
+            raise
+
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class FeatureBatch:
     """Features of all records, or of the records before a fault."""
+
+    # The dtypes that TensorFlow parses.
+    KINDS: ClassVar = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}
 
     columns: dict[str, FeatureValues]
     fault: TFRecordError | None
     lists: dict[str, StepValues] = field(default_factory=dict)  # the feature lists of SequenceExamples
     is_single: bool = False  # it is one record, whose results have no batch axis
 
+    @classmethod
+    def decode(
+        cls,
+        payloads: Sequence[bytes],
+        dtypes: Mapping[str, str],
+        lists: Mapping[str, str] | None = None,
+        *,
+        is_single: bool = False,
+    ) -> FeatureBatch:
+        """Decode features of dtype int64, float32 or string, up to the first record that is damaged or of another kind.
 
-def decode(
-    payloads: Sequence[bytes],
-    dtypes: Mapping[str, str],
-    lists: Mapping[str, str] | None = None,
-    *,
-    is_single: bool = False,
-) -> Batch:
-    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind.
-
-    With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
-    """
-    columns = [PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
-    columns += [
-        PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO, steps=True) for name, dtype in (lists or {}).items()
-    ]
-    record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
-    plan = Plan(
-        tuple(columns), unknown="skip", check_crc=False, record_type=record_type, names_in_both=True, typed_empties=True
-    )
-    engine = get_engine()
-    decoder = engine.decoder(plan)
-    parts: list[Sequence[ColumnBuffers]] = []
-    fault: TFRecordError | None = None
-    runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
-    for begin, end in [*runs] or [(0, 0)]:
-        progress = decoder.feed(engine.frame(payloads[begin:end]))
-        parts.append(decoder.take())
-        if progress.fault is not None:
-            fault = progress.fault.to_error(record=begin)
-            fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
-            break
-    if lists is None:
-        fault = fault or decoder.counts.not_examples(None, is_declared=True)
-    chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
-    return Batch(
-        {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
-        fault,
-        {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
-        is_single=is_single,
-    )
+        With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
+        """
+        columns = [PlanColumn(name, cls.KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
+        for name, dtype in (lists or {}).items():
+            columns.append(PlanColumn(name, cls.KINDS[dtype], Layout.LIST, Text.NO, steps=True))
+        record_type = RecordType.EXAMPLE if lists is None else RecordType.SEQUENCE_EXAMPLE
+        plan = Plan(
+            tuple(columns),
+            unknown="skip",
+            check_crc=False,
+            record_type=record_type,
+            names_in_both=True,
+            typed_empties=True,
+        )
+        engine = get_engine()
+        decoder = engine.decoder(plan)
+        parts: list[Sequence[ColumnBuffers]] = []
+        fault: TFRecordError | None = None
+        runs = runs_within(np.fromiter(map(len, payloads), np.int64, len(payloads)), _CHUNK_BYTES)
+        for begin, end in [*runs] or [(0, 0)]:
+            progress = decoder.feed(engine.frame(payloads[begin:end]))
+            parts.append(decoder.take())
+            if progress.fault is not None:
+                fault = progress.fault.to_error(record=begin)
+                fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
+                break
+        if lists is None:
+            fault = fault or decoder.counts.not_examples(None, is_declared=True)
+        chunks = dict(zip(columns, zip(*parts, strict=True), strict=True))
+        return cls(
+            {c.name: _concat_values(c.name, part, c.kind) for c, part in chunks.items() if not c.steps},
+            fault,
+            {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
+            is_single=is_single,
+        )
 
 
 def _concat_steps(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> StepValues:

@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from limited import set_limits
 from reference_engine.record_parser import read_record
 from strategies import datasets
-from tfrecord_io.apps.tf_compat.example import (
+from tfrecord_io.bytes.format.example_messages import Example, Feature, Int64List
+from tfrecord_io.bytes.format.feature_types import Kind, RecordType
+from tfrecord_io.columns.example import (
     bytes_feature,
     decode_example,
     encode_example,
@@ -26,8 +28,6 @@ from tfrecord_io.apps.tf_compat.example import (
     float_feature,
     int64_feature,
 )
-from tfrecord_io.bytes.format.example_messages import Example, Feature, Int64List
-from tfrecord_io.bytes.format.feature_types import Kind, RecordType
 from tfrecord_io.errors import DecodeError, EncodeError
 
 

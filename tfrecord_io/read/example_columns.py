@@ -1,4 +1,4 @@
-"""Columns of serialized Examples to tables and back: what logs, messages and databases hold instead of files.
+"""Columns of serialized Examples to tables: what logs, messages and databases hold instead of files.
 
 A column is decoded as a file is whose records are its values: `RecordColumn` is that file, of which a part is made when
 it is read. So types are inferred, values checked and threads used as in `tfrecord_io.read_table`.
@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, Limits
-from tfrecord_io.bytes import FrameHeader, PlainStream, RecordCounts, get_engine
+from tfrecord_io.base import LIMITS, Limits, ReadOptions, check_keywords
+from tfrecord_io.bytes import Array, FrameHeader, PlainStream, RecordCounts, get_engine
 from tfrecord_io.columns import ArrayBuffers
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.kit import Array, ReadOptions, WriteOptions, check_keywords
-from tfrecord_io.read import CallSource
+from tfrecord_io.read.opening import CallSource
 from tfrecord_io.store import OpenPlainFile, Source
-from tfrecord_io.typing import Float64, OnError, RecordTypeLike, SchemaLike, TableLike, Writer
-from tfrecord_io.write import PayloadSink
+from tfrecord_io.typing import OnError, RecordTypeLike, SchemaLike
 
 _BYTES = np.dtype(np.uint8)
 
@@ -103,67 +101,6 @@ def decode_examples(
         error.path = error.offset = error.records_intact = None  # these are about files
         error.advice = None if error.advice == RecordCounts.OTHER_MESSAGE else error.advice
         raise
-
-
-@check_keywords
-def encode_examples(
-    table: TableLike,
-    *,
-    schema: SchemaLike | None = None,
-    record_type: RecordTypeLike | None = None,
-    column_encoding: Mapping[str, str] | None = None,
-    float64: Float64 | None = None,
-    nan_to_null: bool = True,
-    index: bool | None = None,
-    embed_schema: bool = True,
-    threads: int | None = None,
-) -> pa.Array:
-    """Encode a table as a column of serialized Examples, one for each row: for messages, requests and databases.
-
-    >>> import tfrecord_io as tfr
-    >>> messages = tfr.io.encode_examples(
-    ...     {"user": [3, 4], "query": ["shoes", "hats"]}, embed_schema=False
-    ... )
-    >>> messages.type
-    DataType(binary)
-    >>> tfr.decode_example(messages[1].as_py())
-    {'user': array([4]), 'query': array([b'hats'], dtype=object)}
-
-    Parameters
-    ----------
-    table : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, list of dicts, or iterable of those
-        Whatever `tfrecord_io.write_tfrecord` accepts.
-    embed_schema : bool, default True
-        Store the schema in the first value, so that `decode_examples` of the whole column restores the types. Pass
-        False where the values go different ways, such as messages.
-    schema, record_type, column_encoding, float64, nan_to_null, index, threads
-        As in `write_tfrecord`.
-
-    Returns
-    -------
-    pyarrow.BinaryArray
-        The payloads of the records that `tfrecord_io.write_tfrecord` writes, without nulls; of 2 GiB or more a
-        LargeBinaryArray.
-
-    Raises
-    ------
-    EncodeError, SchemaError
-        As in `tfrecord_io.write_tfrecord`; the error's `record` is the row.
-    """
-    options = WriteOptions(
-        schema=schema,
-        record_type=record_type,
-        column_encoding=column_encoding,
-        float64=float64,
-        nan_to_null=nan_to_null,
-        index=index,
-        embed_schema=embed_schema,
-        threads=threads,
-    )
-    sink = PayloadSink()
-    with Writer(None, options, sink) as writer:
-        writer.write(table)
-    return sink.take()
 
 
 # ---- a column as a file
