@@ -796,3 +796,21 @@ def test_what_is_no_stream(spark: Any, tmp_path: Path) -> None:
         Stream(spark, tmp_path / "d/", tmp_path / "checkpoint", since="yesterday").run()
     with pytest.raises(Exception, match=r"the option since is one of spark\.readStream"):
         opened(spark, tmp_path / "d/", since=tfr.dataset(tmp_path / "d/").version).count()
+
+
+def test_options_of_other_file_sources(spark: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2], "day": [1, 2]}, tmp_path / "d/", mode="append", partition_by="day")
+    for name, advice in {"basePath": "by the option filters", "ignoreCorruptFiles": "on_error"}.items():
+        with pytest.raises(Exception, match=rf"tfrecord has no option (?i:{name}): .*{advice}"):
+            opened(spark, tmp_path / "d/", **{name: True})
+    with pytest.raises(
+        Exception, match=r"'nrows': did you mean limit=\? valid names: allow_missing_shards, .*, threads"
+    ):
+        opened(spark, tmp_path / "d/", nrows=3)
+    wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long").write.format("tfrecord")
+    wider = wider.option("partition_by", "day").mode("append")
+    with pytest.raises(Exception, match=r"repartition.* decides how many rows"):
+        wider.option("maxRecordsPerFile", 10).save(f"{tmp_path}/d/")
+    wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long").write.format("tfrecord")
+    wider.option("partition_by", "day").option("mergeSchema", "true").mode("append").save(f"{tmp_path}/d/")
+    assert sorted(opened(spark, tmp_path / "d/").collect()) == [(1, None, 1), (2, None, 2), (3, 0.5, 1)]

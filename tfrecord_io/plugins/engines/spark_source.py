@@ -44,6 +44,17 @@ _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 
 # As spark-tfrecord calls and spells them.
 _ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
+_MERGE = "mergeschema"  # to write: `evolve`
+# Options of Spark's own file sources, in lower case, and what to do instead.
+_OPTIONS_OF_FILES = {
+    "basepath": "load the whole dataset, and select its folders by the option filters",
+    "ignorecorruptfiles": "the option on_error says what becomes of damaged records",
+    "maxrecordsperfile": "a partition is a shard: repartition() decides how many rows, max_shard_bytes how many bytes",
+    _MERGE: "columns are those of the dataset's manifest, or else of its first records; state others by .schema(…)",
+    "modifiedafter": "spark.readStream, or tfr.follow, has the rows that were added since a version",
+    "pathglobfilter": "load a glob, such as 'data/*.tfrecord'",
+    "recursivefilelookup": "load a glob, such as 'data/**/*.tfrecord'",
+}
 _RECORD_TYPES = {"example": "example", "sequenceexample": "sequence_example", "bytearray": "bytes"}
 _MODES = {"errorifexists": "error", "default": "error", "ignore": "error"}
 _SINCE = "since"  # the option of streams
@@ -255,23 +266,24 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         import tfrecord_io as tfr
 
-        path, keywords = _path_and_keywords(self.options, _NOT_WRITTEN)
+        options = {"evolve" if name.lower() == _MERGE else name: value for name, value in self.options.items()}
+        path, keywords = _path_and_keywords(options, _NOT_WRITTEN)
         path, ignores = DistributedWriter.as_directory(path), str(keywords.get("mode")).lower() == "ignore"
         form = keywords.pop("vectors", None)
         if form not in (None, *_VECTORS):
             raise ValueError(f"the option vectors={form!r}: expected {' or '.join(map(repr, _VECTORS))}")
-        options = WriteOptions.from_keywords(_add_mode(keywords, overwrite))
+        write_options = WriteOptions.from_keywords(_add_mode(keywords, overwrite))
         if not schema.fields:
             raise SchemaError("Spark passes no rows of a frame without columns", hint="select a column")
         arrow_schema, tensors = _arrow_schema(schema), {}
         vectors = {at: form for at, field in enumerate(schema.fields) if _is_vector(field.dataType)}
-        for field in schema.fields if options.schema is None else ():
+        for field in schema.fields if write_options.schema is None else ():
             if text := field.metadata.get(_TENSOR_KEY):  # it was read from tensors
                 tensors[field.name] = tfr.Schema.from_json(text).to_arrow().field(0).with_name(field.name)
         columns = [vector_fields(field, form) if at in vectors else [field] for at, field in enumerate(arrow_schema)]
         written = pa.schema([tensors.get(field.name, field) for fields in columns for field in fields])
         with suppress(*([FileExistsError] if ignores else [])):
-            writer = DistributedWriter.begin(path, options, written)
+            writer = DistributedWriter.begin(path, write_options, written)
             if writer.is_repeated:
                 writer.commit(())
                 return IgnoringWriter()
@@ -346,6 +358,8 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     values = _values(options)
     if "path" not in values:
         raise ValueError(f"no path is given: {advice}")
+    if other := next((name for name in values if name.lower() in _OPTIONS_OF_FILES), None):
+        raise ValueError(f"tfrecord has no option {other}: {_OPTIONS_OF_FILES[other.lower()]}")
     return values.pop("path"), values
 
 
