@@ -339,7 +339,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         'attributes["_FillValue"] = array.fill_value',
     ),
     Fault(
-        "plugins/tensorflow/elwc_block.py",
+        "read/example_lists/list_block.py",
         "the numbers of later pieces are those of the first piece",
         "number_starts = np.arange(begin, end) * width",
         "number_starts = np.arange(end - begin) * width",

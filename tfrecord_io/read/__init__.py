@@ -13,6 +13,8 @@ _HOMES = {
     "SkippedRegion": "chunks.skipped_region",  # A damaged part of a file that a reader left out
     "SkippedRegions": "chunks.skipped_regions",  # The regions that were left out, their table and texts
     "ColumnIndexes": "column_indexes",  # The column indexes of what is written
+    "DerivedRecords": "derived_records",  # Records made of files of other formats
+    "ListRows": "example_lists.list_rows",  # The rows of lists in files of ExampleListWithContext
     "Steps": "exploding",  # The steps of the rows of a batch, such as episodes
     "check_indexes": "file_indexes",  # Compare the index of each file with the file
     "write_indexes": "file_indexes",  # Write the index of each file
@@ -30,7 +32,6 @@ _HOMES = {
     "ScanHolder": "scan_holder",  # Base class of datasets and their pieces, which hold a scan
     "ScanRows": "scan_rows",  # The rows of a scan: open, read, count or narrow them
     "Files": "source_resolution",  # Files that were looked up, and how to read them
-    "PieceStream": "sources",  # A `tfrecord_io.bytes.compression.stream.Stream` that consists of pieces
     "check_files": "verifying.verify",  # Check every record of files, and compare these with schema, manifest and index
     "TypeSample": "type_suggestions",  # The first rows of a read, which show what columns can be read as
 }

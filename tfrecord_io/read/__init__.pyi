@@ -8,6 +8,8 @@ from tfrecord_io.read.chunks.recovery import Recovery as Recovery
 from tfrecord_io.read.chunks.skipped_region import SkippedRegion as SkippedRegion
 from tfrecord_io.read.chunks.skipped_regions import SkippedRegions as SkippedRegions
 from tfrecord_io.read.column_indexes import ColumnIndexes as ColumnIndexes
+from tfrecord_io.read.derived_records import DerivedRecords as DerivedRecords
+from tfrecord_io.read.example_lists.list_rows import ListRows as ListRows
 from tfrecord_io.read.exploding import Steps as Steps
 from tfrecord_io.read.file_indexes import check_indexes as check_indexes
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
@@ -24,7 +26,6 @@ from tfrecord_io.read.scan import Scan as Scan
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.read.scan_rows import ScanRows as ScanRows
 from tfrecord_io.read.source_resolution import Files as Files
-from tfrecord_io.read.sources import PieceStream as PieceStream
 from tfrecord_io.read.type_suggestions import TypeSample as TypeSample
 from tfrecord_io.read.verifying.verify import check_files as check_files
 
@@ -33,11 +34,12 @@ __all__ = [
     "BlockWalker",
     "CallSource",
     "ColumnIndexes",
+    "DerivedRecords",
     "Files",
     "IndexWriter",
     "LazyScan",
+    "ListRows",
     "NumberedRows",
-    "PieceStream",
     "ReadReport",
     "Reader",
     "RecordFile",

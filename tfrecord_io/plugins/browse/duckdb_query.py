@@ -1,93 +1,44 @@
-"""Queries in SQL that come from the page: of one table, which is the dataset, in a process that ends with the query.
+"""Queries in SQL that come from the page: of one table, which is the dataset.
 
-What a query may take is bounded there, and is not kept by the server.
-
-Tests: tests/plugins/browse/test_browse_server.py and tests/plugins/browse/test_browse_server_memory.py.
+Tests: tests/plugins/browse/test_browse_server.py.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import pickle
-import signal
-import subprocess
-import sys
-from contextlib import suppress
-from typing import cast
+from threading import Timer
+from typing import Any
 
-from tfrecord_io.apps.views import value_text
-from tfrecord_io.kit import Scan, needs
+from tfrecord_io.kit import needs
 
 _SECONDS = 120
-_ROOM = 300 << 20  # bytes that a query may take beside the libraries, where the system can limit them
-_TOO_LARGE = f"the query needs more than {_ROOM >> 20} MB of memory: select fewer columns or rows"
 _SETTINGS = (
     "python_enable_replacements = false",  # variables of this program are not tables
     "enable_external_access = false",
-    "enable_progress_bar = false",  # which would be printed between the answer
-    "memory_limit = '100MB'",
+    "memory_limit = '50MB'",
     "threads = 1",
     "lock_configuration = true",
 )
-Answer = tuple[list[str], list[list[str | None]]]
 
 
-def query_rows(scan: Scan, sql: str, limit: int) -> Answer:
+def query_rows(source: Any, sql: str, limit: int) -> tuple[list[str], list[tuple[Any, ...]]]:
     """The columns and the first rows of a query, whose only table is ``data``: it reads no other file, and writes none.
 
-    Values are texts. ValueError if DuckDB refuses it, or it takes too much memory or time.
+    ValueError if DuckDB refuses it.
     """
-    command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
-        try:
-            out, errors = process.communicate(pickle.dumps((scan, sql, limit)), timeout=_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise ValueError(f"the query takes more than {_SECONDS} seconds") from error
-        finally:
-            process.kill()
-    if process.returncode:
-        lines = errors.decode(errors="replace").strip().splitlines()
-        is_refused = process.returncode < 0 or any(word in lines[-1] for word in ("MemoryError", "bad_alloc"))
-        raise ValueError(_TOO_LARGE if is_refused else lines[-1])
-    answer = json.loads(out)
-    if isinstance(answer, str):
-        raise ValueError(answer)
-    return cast(Answer, answer)
-
-
-def main() -> None:
-    """Answer the query that the standard input has; at the standard output, as JSON, an error is a text."""
-    scan, sql, limit = pickle.load(sys.stdin.buffer)
-    with needs("duckdb"):
-        import duckdb
     import tfrecord_io as tfr
 
+    with needs("duckdb"):
+        import duckdb
     with duckdb.connect() as connection:
-        tfr.register_duckdb(connection, scan.with_options(threads=1), name="data")  # a block at a time
+        tfr.register_duckdb(connection, source, name="data")
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
-        _limit()
+        timer = Timer(_SECONDS, connection.interrupt)
+        timer.start()
         try:
             answer = connection.execute(sql)
-            rows: list[list[str | None]] = []
-            while len(rows) < limit and (row := answer.fetchone()) is not None:
-                rows.append([None if value is None else value_text(value, 80) for value in row])
-            print(json.dumps(([column[0] for column in answer.description or ()], rows)))
-        except (duckdb.OutOfMemoryException, MemoryError):
-            print(json.dumps(_TOO_LARGE))
+            return [column[0] for column in answer.description or ()], answer.fetchmany(limit)
         except duckdb.Error as error:
-            print(json.dumps(str(error)))
-
-
-def _limit() -> None:
-    """Limit the memory of this process from now on, and its time if it outlives the server; only Linux can do both."""
-    with suppress(ImportError, OSError, AttributeError):
-        import resource
-
-        signal.alarm(_SECONDS)
-        with open("/proc/self/status") as status:
-            now = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
-        resource.setrlimit(resource.RLIMIT_DATA, (now + _ROOM, now + _ROOM))
+            raise ValueError(str(error)) from error
+        finally:
+            timer.cancel()

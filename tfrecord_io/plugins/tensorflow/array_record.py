@@ -14,30 +14,16 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import LIMITS, MIB, FrameOptions, ProgressMeter, TransferOptions
-from tfrecord_io.bytes import get_engine
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
-from tfrecord_io.plugins.tensorflow.made_records import made_records
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read import CallSource, PieceStream, options_from_call
-from tfrecord_io.store import (
-    FileName,
-    Listing,
-    Location,
-    Origin,
-    PackedSources,
-    RawFile,
-    Source,
-    Sources,
-    resolve_inputs,
-)
+from tfrecord_io.read import CallSource, DerivedRecords, options_from_call
+from tfrecord_io.store import FileName, Listing, Location, RawFile, Source, Sources, resolve_inputs
 from tfrecord_io.typing import FileMode, Path, WriteReport
 from tfrecord_io.write import FrameSink
 
@@ -60,10 +46,9 @@ def _module() -> ModuleType:
 def array_record_rows(paths: Any, keywords: dict[str, Any]) -> tuple[list[Source], dict[str, Any]]:
     """Present ArrayRecord files as one TFRecord file, with the keywords to read it."""
     options = ReadOptions.from_keywords(keywords)
-    sources = _sources(paths, options)
-    rows = ArrayRecordFiles(sources, options)
+    rows = ArrayRecordFiles(_sources(paths, options), options)
     _module()
-    records, changed = made_records(sources[0].path, rows, rows, options)
+    records, changed = rows.to_read(options)
     return records, {**keywords, **changed}
 
 
@@ -72,51 +57,35 @@ def array_record_source(file: Source, begin: int, end: int | None, length: int |
 
     `length` is the number of records that its dataset states.
     """
-    content = _Records(file, begin, end, length)
-    count = None if end is None else end - begin
-    return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content, records=count)
+    return _Records([file], begin, end, length).source_like(file, None if end is None else end - begin)
 
 
-class _Records:
-    """Records of an ArrayRecord file; see `tfrecord_io.store.read.source.DerivedContent`."""
+class _Records(DerivedRecords):
+    """Records of an ArrayRecord file."""
 
-    schema: bytes | None = None
-
-    def __init__(self, file: Source, begin: int, end: int | None, length: int | None) -> None:
-        self.file, self.begin, self.end, self.length = file, begin, end, length
-        self.can_be_read_again = file.can_be_read_again
-
-    def open(self) -> PieceStream:
-        return PieceStream(self._frames())
+    def __init__(self, files: Sequence[Source], begin: int, end: int | None, length: int | None) -> None:
+        super().__init__(files)
+        (self.file,) = files
+        self.begin, self.end, self.length = begin, end, length
+        self.can_be_read_again = self.file.can_be_read_again
 
     def read_once(self) -> None:
         """The file can be read any number of times."""
 
-    def __call__(self, record: int) -> Origin | None:
-        """The number of a record in the file; see `tfrecord_io.store.read.source.Origins`."""
-        return Origin(self.file.path, self.begin + record, None)
+    def place(self, record: int) -> tuple[str, int, None]:
+        return self.file.path, self.begin + record, None
 
-    def byte(self, record: int, byte: int) -> int:
-        """Records are not changed."""
-        return byte
-
-    def _frames(self) -> Generator[Array]:
-        engine = get_engine()
+    def frames(self) -> Generator[Array]:
         with _local_copy(self.file) as file:
             if self.length is not None:
                 TfdsInfo.check_count(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(
                 file, self.file.path, max_record_bytes=LIMITS.MAX_RECORD_BYTES, begin=self.begin, end=self.end
             ):
-                yield np.frombuffer(engine.frame(payloads), np.uint8)
+                yield self.frame(payloads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpack, (PackedSources.pack([self.file.absolute()]), self.begin, self.end, self.length)
-
-
-def _unpack(packed: PackedSources, begin: int, end: int | None, length: int | None) -> _Records:
-    (file,) = packed.unpack()
-    return _Records(file, begin, end, length)
+        return self.pickled(self.begin, self.end, self.length)
 
 
 def _sources(paths: Any, options: ReadOptions) -> Sources:
@@ -144,44 +113,37 @@ def _files_in_folder(path: Any, options: ReadOptions) -> list[Source]:
     return Listing(fs, folder.name, files).shards(path, complete=not options.allow_missing_shards)
 
 
-class ArrayRecordFiles:
-    """The records of ArrayRecord files; see `tfrecord_io.store.read.source.DerivedContent`."""
-
-    can_be_read_again = False
-    schema: bytes | None = None
+class ArrayRecordFiles(DerivedRecords):
+    """The records of ArrayRecord files."""
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
-        self._sources, self._options = sources, options
+        super().__init__(sources)
+        self._options = options
         self._progress = ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes")
         self._firsts: list[int] = []  # the number of the first record of each file that was opened
-
-    def open(self) -> PieceStream:
-        self._firsts.clear()
-        self._progress.restart()
-        return PieceStream(self._frames())
 
     def read_once(self) -> None:
         """Files can be read any number of times."""
 
-    def __call__(self, record: int) -> Origin | None:
-        """The file of a record, and its number there; see `tfrecord_io.store.read.source.Origins`."""
-        for source, first in reversed(list(zip(self._sources, self._firsts, strict=False))):
+    def place(self, record: int) -> tuple[str, int, None] | None:
+        for source, first in reversed(list(zip(self.files, self._firsts, strict=False))):
             if record >= first:
-                return Origin(source.path, record - first, None)
+                return source.path, record - first, None
         return None
 
-    def byte(self, record: int, byte: int) -> int:
-        """Records are not changed."""
-        return byte
+    def frames(self) -> Generator[Array]:
+        self._firsts.clear()
+        self._progress.restart()
+        return self._frames_of_files()
 
-    def _frames(self) -> Generator[Array]:
-        engine, before = get_engine(), 0
-        for source in self._sources:
+    def _frames_of_files(self) -> Generator[Array]:
+        before = 0
+        for source in self.files:
             self._firsts.append(before)
             with _local_copy(source) as file:
                 for payloads in _payloads(file, source.path, self._options.limits.record_bytes):
                     before += len(payloads)
-                    yield np.frombuffer(engine.frame(payloads), np.uint8)
+                    yield self.frame(payloads)
             self._progress.advance(source.size or 0)
         self._progress.close()
 

@@ -10,11 +10,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import did_you_mean
-from tfrecord_io.bytes import FieldTag
 from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import WriteOptions, check_keywords, open_input, printable
-from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, POSITION, RECORD
+from tfrecord_io.read import ListRows
 from tfrecord_io.typing import (
     Compression,
     Float64,
@@ -31,7 +30,6 @@ from tfrecord_io.write import PayloadSink, write
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
 _BATCH_BYTES = 16 << 20
-_EXAMPLE_TAG, _CONTEXT_TAG = FieldTag.of(EXAMPLES), FieldTag.of(CONTEXT)
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
 
@@ -166,8 +164,9 @@ class _Lists:
                 hint="cast it, or pass another one as by=",
                 hint_cli="cast it, or pass another one as --by",
             )
-        left_out = {RECORD, POSITION} if by == RECORD else set()
-        if reserved := [name for name in (RECORD, POSITION) if name in schema.names and name not in left_out]:
+        added = (ListRows.RECORD, ListRows.POSITION)
+        left_out = {*added} if by == ListRows.RECORD else set()
+        if reserved := [name for name in added if name in schema.names and name not in left_out]:
             reason = "open_elwc adds a column of this name, so that a feature of this name cannot be read"
             raise SchemaError(reason, feature=reserved[0], hint="rename it, or leave it out")
         selected: list[str] = []
@@ -220,14 +219,14 @@ class _Lists:
                     key, shared, parts = row_key, context, []
                 elif context != shared:
                     self._refuse_difference(before if at == 0 else batch.slice(at - 1, 1), batch.slice(at, 1), row + at)
-                parts.append(_EXAMPLE_TAG.field(example))
+                parts.append(example)
             row += len(batch)
             before = batch.slice(len(batch) - 1) if len(batch) else before
         if parts:
             yield self._record(parts, shared)
 
     def _record(self, parts: list[bytes], context: bytes) -> bytes:
-        return b"".join([*parts, _CONTEXT_TAG.field(context)] if self.contexts.names else parts)
+        return ListRows.serialize(parts, context if self.contexts.names else None)
 
     def _check_new(self, key: Any, seen: set[Any], row: int) -> None:
         if key is None:

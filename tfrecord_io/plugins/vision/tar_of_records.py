@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import islice
 from typing import Any
@@ -18,8 +18,8 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.kit import CODECS, Array
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.read import PieceStream
-from tfrecord_io.store import FileName, Kind, Origin, PackedSources, PathMatch, Source
+from tfrecord_io.read import DerivedRecords
+from tfrecord_io.store import FileName, Kind, PathMatch, Source
 
 _READ_BYTES = MIB
 _MEMBERS = 16  # of an archive, that are looked at
@@ -51,34 +51,21 @@ def _key(name: str) -> str:
 def tar_source(file: Source, begin: int, end: int | None, length: int | None) -> Source:
     """Present the TFRecord files in an archive as one TFRecord file, to be read only as a whole."""
     assert (begin, end, length) == (0, None, None)
-    content = _Records(file)
-    return Source(file.path, None, False, partitions=file.partitions, origin=content, derived=content)
+    return _Records([file]).source_like(file)
 
 
-class _Records:
-    """Records of the members of an archive; see `tfrecord_io.store.read.source.DerivedContent`."""
+class _Records(DerivedRecords):
+    """Records of the members of an archive, numbered through all of them."""
 
-    schema: bytes | None = None
+    def __init__(self, files: Sequence[Source]) -> None:
+        super().__init__(files)
+        (self.file,) = files
+        self.can_be_read_again = self.file.can_be_read_again
 
-    def __init__(self, file: Source) -> None:
-        self.file = file
-        self.can_be_read_again = file.can_be_read_again
+    def place(self, record: int) -> tuple[str, int, None]:
+        return self.file.path, record, None
 
-    def open(self) -> PieceStream:
-        return PieceStream(self._frames())
-
-    def read_once(self) -> None:
-        self.file.read_once()
-
-    def __call__(self, record: int) -> Origin | None:
-        """The archive, and the number of a record among those of all members."""
-        return Origin(self.file.path, record, None)
-
-    def byte(self, record: int, byte: int) -> int:
-        """Records are not changed."""
-        return byte
-
-    def _frames(self) -> Generator[Array]:
+    def frames(self) -> Generator[Array]:
         has_records = False
         with closing(open_decompressed_file(self.file)) as file:
             archive = TarArchive(file, self.file.path)
@@ -92,12 +79,7 @@ class _Records:
             raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpack, (PackedSources.pack([self.file.absolute()]),)
-
-
-def _unpack(packed: PackedSources) -> _Records:
-    (file,) = packed.unpack()
-    return _Records(file)
+        return self.pickled()
 
 
 class _MemberFile:

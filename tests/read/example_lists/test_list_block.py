@@ -1,4 +1,4 @@
-"""Tests of plugins/tensorflow/elwc_block.py: the lists of one block, without a file."""
+"""Tests of read/example_lists/list_block.py: the lists of one block, without a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, field, framed, int64s
 from tfrecord_io.bytes.engine.select import get_engine
-from tfrecord_io.plugins.tensorflow.elwc_block import CONTEXT, EXAMPLES, ListBlock
+from tfrecord_io.read.example_lists.list_block import CONTEXT, EXAMPLES, ListBlock
 
 QUERY, OTHER = example(query=blobs(b"q")), example(other=int64s(7))
 DOCUMENTS = [example(doc=blobs(b"d%d" % number)) for number in range(3)]

@@ -3,7 +3,7 @@
 A row is made of bytes of its list alone: Examples that lie one behind the other are one Example to a parser, so a row
 is the context, one example, and an Example with the numbers of the list and the row.
 
-Tests: tests/plugins/tensorflow/test_elwc_block.py; of files: tests/plugins/tensorflow/test_from_elwc.py.
+Tests: tests/read/example_lists/test_list_block.py; of files: tests/plugins/tensorflow/test_from_elwc.py.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.bytes import Engine, FieldTag
+from tfrecord_io.bytes import Array, Engine, FieldTag
 from tfrecord_io.columns import runs_within
-from tfrecord_io.kit import Array
 
 RECORD, POSITION = "record", "position"
 EXAMPLES, CONTEXT = 1, 2  # fields of ExampleListWithContext (tensorflow_serving/apis/input.proto)
