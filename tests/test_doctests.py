@@ -24,7 +24,7 @@ MODULES = [  # with an example; another one has no docstring but its own
 ]
 
 # Those of large libraries are run by make test-adapters.
-LIBRARIES = {row.home: library(row.name) if row.name in EXTRAS else row.name for row in ADAPTERS.own}
+LIBRARIES = {row.module: library(row.name) if row.name in EXTRAS else row.name for row in ADAPTERS.own}
 LIBRARIES["tfrecord_io.plugins.browse.browse_server"] = "uvicorn"
 
 PANDAS_2 = pd.__version__.startswith("2.")

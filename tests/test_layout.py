@@ -282,7 +282,7 @@ def test_a_module_that_loads_an_optional_library_is_imported_when_needed() -> No
         (name, target) for name in FILES.keys() - loading for target in at_once[name] if module_of(target) in loading
     }
     assert wrong == set()
-    assert not loading & {adapter.home.removeprefix("tfrecord_io.").replace(".", "/") for adapter in ADAPTERS.own}
+    assert not loading & {adapter.module.removeprefix("tfrecord_io.").replace(".", "/") for adapter in ADAPTERS.own}
 
 
 def run_python(code: str) -> str:

@@ -335,7 +335,11 @@ def texts_of(path: Path) -> frozenset[str]:
 @pytest.mark.parametrize("registry", HOMES, ids=kinds)
 def test_names_of_rows_stand_in_their_registry_alone(registry: Registry[Any]) -> None:
     home, others = HOMES[registry]
-    words = {word for row in registry.own for word in (row.name.lower(), *row.aliases, *row.suffixes)} - PLAIN_WORDS
+    words = {
+        word
+        for row in registry.own
+        for word in (row.name.lower(), *getattr(row, "aliases", ()), *getattr(row, "suffixes", ()))
+    } - PLAIN_WORDS
     found: dict[str, set[str]] = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         module = path.relative_to(PACKAGE).as_posix()
@@ -432,7 +436,7 @@ class TestAdapters:
     def test_methods_of_datasets(self) -> None:
         found = {name: getattr(tfr.Dataset, name).__module__ for name in vars(tfr.Dataset) if name.startswith("to_")}
         own = {name: module for name, module in found.items() if ".adapters." in module or ".plugins." in module}
-        rows = {name: row.home for row in ADAPTERS.own for name in row.methods}
+        rows = {name: row.module for row in ADAPTERS.own for name in row.methods}
         advice = [f"    {name} = {name}  # of {home}" for name, home in rows.items() if own.get(name) != home]
         advice += [f"    {name}: without a row in base/libraries.py" for name in own.keys() - rows.keys()]
         assert own == rows, "lazy_dataset.py, class Dataset:\n" + "\n".join(advice)

@@ -24,7 +24,7 @@ import tfrecord_io as tfr
 from reading_modes import matching_records_only
 from rounds import rounds
 from tfrecord_io.base.options.filters import condition_of
-from tfrecord_io.base.options.operators import NAMES, Operand, Operator
+from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
 from tfrecord_io.columns.arrow.type_literals import column_family
 from tfrecord_io.read.row_filter import EVALUATED_HERE
 
@@ -91,7 +91,7 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
 IN_FOLDERS = ("int64", "text", "date")  # of which partition columns are
 CASES = [
     (symbol, name)
-    for symbol, row in Operator.BY_SYMBOL.items()
+    for symbol, row in BY_SYMBOL.items()
     for name, (type_, *_) in COLUMNS.items()
     if column_family(type_.value_type if pa.types.is_dictionary(type_) else type_) in row.types.families
 ]
@@ -107,7 +107,7 @@ def rounded(literal: Any, name: str) -> Any:
 
 
 def terms(symbol: str, operand: Any) -> list[Any]:
-    return [("x", symbol)] if Operator.BY_SYMBOL[symbol].operand is Operand.NONE else [("x", symbol, operand)]
+    return [("x", symbol)] if BY_SYMBOL[symbol].operand is Operand.NONE else [("x", symbol, operand)]
 
 
 def operands(row: Any, literals: list[Any]) -> st.SearchStrategy[Any]:
@@ -159,7 +159,7 @@ def test_every_row_is_documented(row: Any) -> None:
 @pytest.mark.parametrize(("symbol", "name"), CASES)
 def test_rows_are_those_of_python(symbol: str, name: str) -> None:
     type_, values, literals = COLUMNS[name]
-    row = Operator.BY_SYMBOL[symbol]
+    row = BY_SYMBOL[symbol]
 
     @settings(max_examples=rounds(40, 3))
     @given(drawn=st.lists(st.sampled_from([*values, None]), min_size=1, max_size=9), operand=operands(row, literals))

@@ -20,6 +20,7 @@ from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.write.distributed import DistributedWriter
+from tfrecord_io.write.sharded_sink import manifest_metadata
 
 TABLE = pa.table({"x": [1, 2, 3, 4], "day": [1, 1, 2, 2]})
 TEXTS = {"source": "https://example.com/?a=b", "Lizenz": "ä — ☃", "": "", "id": "0" * 16}
@@ -39,7 +40,7 @@ def dataset(tmp_path: Path) -> str:
 @given(st.dictionaries(st.text(), st.text(), max_size=4))
 def test_any_texts_are_read_back(texts: dict[str, str]) -> None:
     options = WriteOptions(metadata=texts)
-    manifest = Manifest("train", "0" * 16, (), metadata=options.all_metadata)
+    manifest = Manifest("train", "0" * 16, (), metadata=manifest_metadata(options))
     assert parse_manifest(format_manifest(manifest), "_MANIFEST-train.json") == manifest
     assert dict(manifest.metadata) == texts
 

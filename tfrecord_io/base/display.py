@@ -99,7 +99,7 @@ class Summary(NamedTuple):
     lines: Sequence[str] = ()  # below the table
     paths: Sequence[str] = ()
 
-    def head(self, count: int) -> Summary:
+    def _head(self, count: int) -> Summary:
         """The first rows and lines, and the number of the others."""
         rows, lines = self.rows[:count], list(self.lines[:count])
         if len(self.rows) > count:
@@ -167,10 +167,10 @@ class Report(ABC):
         return self._summary().text()
 
     def __repr__(self) -> str:
-        return self._summary().head(REPR_ROWS).text()
+        return self._summary()._head(REPR_ROWS).text()
 
     def _repr_html_(self) -> str:
-        return self._summary().head(REPR_ROWS).html()
+        return self._summary()._head(REPR_ROWS).html()
 
     if not TYPE_CHECKING:  # where every name would be an attribute
 

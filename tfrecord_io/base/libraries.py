@@ -26,9 +26,7 @@ class Adapter:
     methods : tuple of str
         Functions of `module` that are methods of `Dataset`: the first argument is the dataset.
     module : str
-        The module that defines them, if it is not the one of this name in `adapters`.
-    aliases, suffixes : tuple of str
-        Other names, and suffixes of files, none of which adapters have so far.
+        The module that defines them, by default the one of this name in `adapters`.
 
     Examples
     --------
@@ -41,13 +39,10 @@ class Adapter:
     name: str
     methods: tuple[str, ...] = ()
     module: str = ""
-    aliases: tuple[str, ...] = ()
-    suffixes: tuple[str, ...] = ()
 
-    @property
-    def home(self) -> str:
-        """The module that defines the calls."""
-        return self.module or f"tfrecord_io.apps.adapters.{self.name}"
+    def __post_init__(self) -> None:
+        if not self.module:
+            object.__setattr__(self, "module", f"tfrecord_io.apps.adapters.{self.name}")
 
     @staticmethod
     def added_method(name: str) -> Callable[..., Any] | None:
@@ -84,5 +79,5 @@ class AdapterMethod:
 
 
 def _method(adapter: Adapter, name: str) -> Callable[..., Any]:
-    method: Callable[..., Any] = getattr(import_module(adapter.home), name)
+    method: Callable[..., Any] = getattr(import_module(adapter.module), name)
     return check_keywords(method)

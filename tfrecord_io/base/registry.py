@@ -159,20 +159,13 @@ _SUFFIX = re.compile(r"\.[a-z_]\w*")  # not ".tfrecord-00000-of-00008"
 
 
 class Registered(Protocol):
-    """Facts that a registry needs of each row."""
+    """The fact that a registry needs of each row.
+
+    Rows may have `aliases`, other names in lower case, and `suffixes` of file names, in lower case with their dot.
+    """
 
     @property
     def name(self) -> str: ...
-
-    @property
-    def aliases(self) -> tuple[str, ...]:
-        """Other names, in lower case."""
-        ...
-
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """Suffixes of file names, in lower case, with their dot."""
-        ...
 
 
 R = TypeVar("R", bound=Registered)
@@ -281,7 +274,7 @@ class Registry(Generic[R]):
 
     def suffixes(self) -> tuple[str, ...]:
         """All suffixes of all rows."""
-        return tuple(suffix for row in self for suffix in row.suffixes)
+        return tuple(suffix for row in self for suffix in _suffixes(row))
 
     def _find_suffix(self, suffix: str) -> R | None:
         suffix = suffix.lower()
@@ -301,12 +294,12 @@ class Registry(Generic[R]):
 
     def _add(self, row: R) -> str | None:
         """Add a row; if one of its names or suffixes is taken, nothing is added, and that is returned."""
-        names = (row.name.lower(), *row.aliases)
-        for keys, table in ((names, self._by_name), (row.suffixes, self._by_suffix)):
+        names, suffixes = (row.name.lower(), *getattr(row, "aliases", ())), _suffixes(row)
+        for keys, table in ((names, self._by_name), (suffixes, self._by_suffix)):
             if (double := next((key for key in keys if key in table), None)) is not None:
                 return double
         self._by_name.update(dict.fromkeys(names, row))
-        self._by_suffix.update(dict.fromkeys(row.suffixes, row))
+        self._by_suffix.update(dict.fromkeys(suffixes, row))
         return None
 
     def _load_rows(self, points: Callable[[str], list[Point]]) -> tuple[R, ...]:
@@ -359,6 +352,11 @@ class Registry(Generic[R]):
             return None, f"{point.value!r} is a {type(row).__name__}, not a {self._row_class.__name__}"
         duplicate = self._add(row)
         return row, None if duplicate is None else f"{duplicate!r} is taken"
+
+
+def _suffixes(row: Registered) -> tuple[str, ...]:
+    suffixes: tuple[str, ...] = getattr(row, "suffixes", ())
+    return suffixes
 
 
 def listed(word: str, *names: str) -> str:

@@ -82,7 +82,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     matches: list[Result] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
-    if row_filter is None and scan.options.inspects and any(match is None for match in matches):
+    if row_filter is None and scan.options.damage.inspects() and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
         narrowed, named = _select_matches(scan, matches)
@@ -100,8 +100,8 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     options = scan.options
     if not scan.may_be_indexed:
         return "no file has one"
-    inspects = options.inspects and row_filter is None
-    _, to_drop = options.split_offset(scan.selection.offset)
+    inspects = options.damage.inspects() and row_filter is None
+    _, to_drop = options.damage.split_offset(scan.selection.offset)
     if to_drop or (options.damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:

@@ -152,7 +152,7 @@ class Reader(BatchStream):
         self.scan = scan = planned.scan  # what is read
         of_sample = planned.sample or scan.resolved.observations
         self._chunks = self._chunks_of(planned) if of_sample else planned.reader.chunks(planned.budget)
-        _, self._to_drop = scan.options.split_offset(scan.selection.offset)
+        _, self._to_drop = scan.options.damage.split_offset(scan.selection.offset)
         self._left = None if scan.row_filter is None else scan.selection.limit  # rows that are still delivered
         self._revision: SchemaRevision | TFRecordError | None = None
         self._expansion = Expansion(scan.options.limits.expansion_bytes)

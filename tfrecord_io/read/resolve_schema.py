@@ -97,7 +97,7 @@ def plan_scan(
         if selection.filters is not None and missing.feature in selection.filters.columns:
             _list_all_names(missing, sources, options, selection)
         raise
-    conflicts = _warn_of_conflicts(planned.scan) if options.inspects else ()
+    conflicts = _warn_of_conflicts(planned.scan) if options.damage.inspects() else ()
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()

@@ -319,5 +319,5 @@ def _matches(part: Condition, batch: pa.RecordBatch) -> pa.Array:
 
 # Functions of operators that Arrow does not have: each takes its call and a batch, and returns a boolean for each row.
 EVALUATED_HERE: dict[str, Callable[[Condition, pa.RecordBatch], pa.Array]] = {
-    Operator.BY_SYMBOL["contains"].function: _matches
+    operator.function: _matches for operator in Operator.ALL if operator.symbol == "contains"
 }

@@ -594,7 +594,7 @@ class Scan:
         `rereads`: other columns are read again at the end, of all rows.
         """
         assert self.row_filter is not None
-        _, to_drop = self.options.split_offset(self.selection.offset)
+        _, to_drop = self.options.damage.split_offset(self.selection.offset)
         if MessageType.takes_payloads(self.options.record_type) or self.gathers_categories or to_drop:
             return None
         if rereads and not self.sources.can_be_read_again:

@@ -18,7 +18,7 @@ from tfrecord_io.typing import UNSET, IndexLike, OpenedDataset, Path, ProgressLi
 from tfrecord_io.write.copied_records import CopiedRecords
 from tfrecord_io.write.frame_sink import FrameSink, indexes_of_published
 from tfrecord_io.write.record_output import RecordOutput
-from tfrecord_io.write.writer import WriteReport
+from tfrecord_io.write.writer import WriteReport, indexed_columns
 
 _ONE_DATASET = (
     "compact joins the shards of one dataset with a manifest (_MANIFEST.json), in which it "
@@ -113,7 +113,7 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
     compaction = dataset.replacement(runs)
-    indexes = ColumnIndexes(path, options.indexed_columns, options.storage, compaction.publication).resolve_columns()
+    indexes = ColumnIndexes(path, indexed_columns(options), options.storage, compaction.publication).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:

@@ -23,8 +23,8 @@ from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, f
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.store import Attempt, DistributedTarget, Manifest, Output, OutputFile, Publication, ShardSpec
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
-from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
-from tfrecord_io.write.writer import Writer, WriteReport, check_columns
+from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink, manifest_metadata
+from tfrecord_io.write.writer import Writer, WriteReport, check_columns, is_growing
 
 # Keywords of writing calls that only one process can follow.
 WITHOUT = frozenset({"shards", "max_shard_bytes", "write_index", "progress", "overwrite_where"})
@@ -131,12 +131,12 @@ class DistributedWriter:
             options.storage,
             shards=1,
             compression=options.compression,
-            grows=options.grows,
+            grows=is_growing(options),
             stated=options.any_suffix,
         )
         CODECS.check_level(CODECS.find(output.compression), options.compression_level)
         columns, unite = tuple(options.partition_by or ()), SchemaUnion(options.evolve)
-        change = Publication.change_of(options.effective_mode, unite, columns, grows=output.grows)
+        change = Publication.change_of(options.mode, unite, columns, grows=output.grows)
         target = DistributedTarget.begin(output, options.storage, change)
         writer = cls(target, replace(options, threads=options.threads or 1))
         if schema is not None and not writer.is_repeated:
@@ -186,7 +186,7 @@ class DistributedWriter:
         SchemaError
             As `write_tfrecord` with ``mode="append"``.
         """
-        if self.options.grows:
+        if is_growing(self.options):
             part = self.write_part(0, [empty_batch(schema)])  # `commit` and `abort` remove its file
             content = Manifest(schema=part.content.schema, partition_schema=part.content.partition_schema)
             self.target.begin_publication(self.target.output, content)
@@ -285,7 +285,7 @@ class DistributedWriter:
                 schema=schema,
                 partition_schema=types,
                 sources_without_rows=tuple(empty),
-                metadata=self.options.all_metadata,
+                metadata=manifest_metadata(self.options),
                 txns=Manifest.txns_of(self.options.txn),
             )
             output, published = self.target.publish(shards, content)

@@ -16,7 +16,7 @@ from tfrecord_io.read import ColumnIndexes
 from tfrecord_io.store import Location, Output
 from tfrecord_io.write.copied_records import CopiedRecords, CopiedSchema, Frames
 from tfrecord_io.write.frame_sink import Sink, add_prefix
-from tfrecord_io.write.writer import WriteReport, open_sink, warn_of_lost_schema
+from tfrecord_io.write.writer import WriteReport, indexed_columns, open_sink, warn_of_lost_schema
 
 _ADVICE = "shards= sets the number of files in each folder"
 _MOST_NAMED = 8  # paths in a message
@@ -38,7 +38,7 @@ class RecordOutput:
     def __init__(self, path: Any, schema: CopiedSchema, options: CopyOptions, sink: Sink | None = None) -> None:
         self._columns, self._has_schema = schema.columns, schema.content is not None
         if schema.content is not None:
-            ColumnIndexes.check(options.indexed_columns, EmbeddedSchema.parse(schema.content, str(path)).schema)
+            ColumnIndexes.check(indexed_columns(options), EmbeddedSchema.parse(schema.content, str(path)).schema)
         self._sink = open_sink(path, options) if sink is None else sink
         self.path = self._sink.path
         self._prefix = b"" if schema.content is None else self._sink.begin(schema.content)

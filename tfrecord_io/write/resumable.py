@@ -319,7 +319,7 @@ class _Request:
 
     @property
     def overwrites(self) -> bool:
-        return self.options.effective_mode == "overwrite"
+        return self.options.mode == "overwrite"
 
     @cached_property
     def conversion(self) -> str:
@@ -385,9 +385,7 @@ class _Request:
         locks.enter_context(self.journal.hold_lock())
 
     def _target(self, id: str) -> DistributedTarget:
-        change = Publication.change_of(
-            self.options.effective_mode, SchemaUnion(self.options.evolve), grows=self.output.grows
-        )
+        change = Publication.change_of(self.options.mode, SchemaUnion(self.options.evolve), grows=self.output.grows)
         return DistributedTarget(self.output, self.options.storage, change, id, resumable=True)
 
     def _begin_target(self) -> DistributedTarget:

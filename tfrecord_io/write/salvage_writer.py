@@ -438,7 +438,7 @@ class SalvageWriter:
     def _open_dataset(self, targets: Sequence[Target]) -> Publication:
         """The writer of a dataset: of one with folders, new shards in the same folders."""
         first, storage = targets[0], self.options.target
-        mode = self.options.mode or "error"
+        mode = self.options.mode
         assert first.dataset is not None
         base = "/".join(first.dataset)
         if not first.folder:

@@ -61,7 +61,7 @@ class ShardedSink(Sink):
         self._published: Publication.Published | None = None
         self.known_schema = None if known is None else known.schema
         self._storage, self._write_index = options.storage, options.write_index is True
-        self._metadata, self._txns = options.all_metadata, Manifest.txns_of(options.txn)
+        self._metadata, self._txns = manifest_metadata(options), Manifest.txns_of(options.txn)
         self.is_repeated = dataset.has_txn(self._txns)
         self._threads = options.thread_count  # of each shard
         self._columns: PartitionFolders | None = None
@@ -296,6 +296,12 @@ class ShardedSink(Sink):
                 steps.callback(shard.discard)
             if self._spool is not None:
                 steps.callback(self._spool.close)
+
+
+def manifest_metadata(options: WriteOptions) -> tuple[tuple[str, str], ...]:
+    """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
+    inherited = None if options.mode in options.ADDING else options.source_metadata
+    return tuple({**(inherited or {}), **(options.metadata or {})}.items())
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,7 +173,7 @@ class Writer(PublishingWriter):
                 schema, EmbeddedSchema.parse(known, self._sink.path).schema, self._options
             )
         encoder = SliceEncoder.from_options(schema, self._options)
-        if columns := self._options.indexed_columns:
+        if columns := indexed_columns(self._options):
             from tfrecord_io.read import ColumnIndexes
 
             ColumnIndexes.check(columns, schema, [leaf.feature for leaf in encoder.plan.leaves])
@@ -359,6 +359,16 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     SliceEncoder.from_options(pa.schema([source.schema.field(at) for at in stored], source.schema.metadata), options)
 
 
+def is_growing(options: WriteOptions) -> bool:
+    """True if shards are added to a dataset, now or perhaps later, under names with the writing's id."""
+    return options.mode == "append" or bool(options.partition_by)
+
+
+def indexed_columns(options: WriteOptions) -> Sequence[str]:
+    """The entries of a column index; none where only offsets are written, or nothing."""
+    return () if isinstance(options.write_index, bool) else options.write_index
+
+
 def open_sink(path: Any, options: WriteOptions) -> Sink:
     """The sink for the file or the shards that a path and the options ask for."""
     output = Output.resolve(
@@ -367,7 +377,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
-        grows=options.grows,
+        grows=is_growing(options),
         stated=options.any_suffix,
     )
     if not output.sharded:
@@ -387,10 +397,10 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
             threads=options.thread_count,
             resolved=output,
         )
-        if options.indexed_columns:
+        if indexed_columns(options):
             from tfrecord_io.read import ColumnIndexes
 
-            sink.column_indexes = ColumnIndexes(path, options.indexed_columns, options.storage)
+            sink.column_indexes = ColumnIndexes(path, indexed_columns(options), options.storage)
         return sink
     if options.write_index:
         from tfrecord_io.read import IndexWriter
@@ -400,7 +410,7 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     from tfrecord_io.store import Publication  # one file needs none of these
     from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
 
-    columns, mode = tuple(options.partition_by or ()), options.effective_mode
+    columns, mode = tuple(options.partition_by or ()), options.mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)
     dataset = Publication.start(
         output, Publication.change_of(mode, unite, columns, grows=output.grows), options.storage
@@ -408,10 +418,10 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
     sink = ShardedSink(dataset, options)
     whole = output.path if output.directory else f"{output.base}@*"
     extended = dataset if mode in options.ADDING and sink.compression is None else None
-    if options.indexed_columns or extended is not None:
+    if indexed_columns(options) or extended is not None:
         from tfrecord_io.read import ColumnIndexes
 
-        sink.column_indexes = ColumnIndexes(whole, options.indexed_columns, options.storage, extended)
+        sink.column_indexes = ColumnIndexes(whole, indexed_columns(options), options.storage, extended)
     return sink
 
 

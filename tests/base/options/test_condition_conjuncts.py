@@ -118,7 +118,7 @@ def test_conditions_are_added_one_by_one_in_few_steps(monkeypatch: pytest.Monkey
     for part in parts[1:]:
         whole &= part
     assert [part.text for part in whole.conjuncts] == [part.text for part in parts]
-    assert whole.depth <= 101
+    assert whole._depth <= 101
     assert len(made) <= 20 * len(parts)
 
 

@@ -39,8 +39,8 @@ def test_two_selections_are_one_read_in_its_order(first: Selection, later: Selec
 
 @pytest.mark.parametrize(("on_error", "expected"), [("raise", (5, 0)), ("stop", (0, 5)), ("skip", (0, 5))])
 def test_an_offset_skips_records_only_where_all_of_them_count(on_error: str, expected: tuple[int, int]) -> None:
-    assert ReadOptions.from_keywords({"on_error": on_error}).split_offset(5) == expected
-    assert ScanOptions().split_offset(0) == (0, 0)
+    assert ReadOptions.from_keywords({"on_error": on_error}).damage.split_offset(5) == expected
+    assert ScanOptions().damage.split_offset(0) == (0, 0)
 
 
 def test_an_offset_and_a_limit_make_a_range() -> None:

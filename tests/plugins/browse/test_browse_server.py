@@ -252,6 +252,9 @@ def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path
     ):
         assert served.get("sql", query=query).status_code == 400, query
     assert not (tmp_path / "out.csv").exists()
+    narrow = client(tfr.dataset(words, columns=["word"]))
+    assert "<td>word</td>" in narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
+    assert "<td>n</td>" not in narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
 
 
 @pytest.mark.parametrize("key", [None, "id"])

@@ -44,9 +44,9 @@ class Served:
         self.url = self._process.stdout.readline().strip()
         self._client = httpx.Client(timeout=120)
 
-    def get(self, name: str, **query: Any) -> Any:
+    def get(self, name: str, status: int = 200, **query: Any) -> Any:
         answer = self._client.get(self.url + name, params=query)
-        assert answer.status_code == 200, answer.text
+        assert answer.status_code == status, answer.text
         return answer.json() if "json" in answer.headers["content-type"] else answer.content
 
     def wait(self, name: str, **query: Any) -> Any:
@@ -115,3 +115,14 @@ def test_large_cells_take_little_memory(serve: Any, empty: int, tmp_path: Path) 
     assert "BBBB" in served.get("record", at="large:1")["html"]
     assert len(served.get("value", address=1, column="big")) == CELL
     assert served.peak < empty + ROOM
+
+
+def test_a_query_takes_memory_in_a_process_of_its_own(serve: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    tfr.write_tfrecord({"n": np.arange(1000)}, tmp_path / "a.tfrecord")
+    served = serve(tmp_path / "a.tfrecord")
+    served.get("rows", first=0, count=25, columns="0")
+    before = served.peak
+    assert "<td>499,500</td>" in served.get("sql", query="SELECT sum(n) FROM data")["html"]
+    assert "300 MB" in served.get("sql", 400, query="SELECT octet_length(encode(repeat('x', 900000000)))")["error"]
+    assert served.peak < before + 15

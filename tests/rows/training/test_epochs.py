@@ -20,7 +20,7 @@ from reading import read_by
 from records import example, flip, framed, int64s, written
 from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.read.file_indexes import write_indexes
-from tfrecord_io.rows.training.epochs import JoinedBatches, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import JoinedBatches, NumberedBatch, RowFacts, Share
 from training_batches import chunks_of, joined, numbered, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=6)
@@ -279,14 +279,20 @@ def test_rows_of_several_pools_are_taken_as_of_one(
         columns.append(pa.array([[0, 0], *([n, -n] for n in range(len(lists)))], pa.list_(pa.int16(), 2))[1:])
         numbers = np.arange(len(rows), len(rows) + len(part))
         pools.append(
-            NumberedBatch(numbers, pa.RecordBatch.from_arrays(columns, ["list", "text", "bytes", "pair"]), numbers / 2)
+            NumberedBatch(
+                RowFacts(numbers, numbers / 2), pa.RecordBatch.from_arrays(columns, ["list", "text", "bytes", "pair"])
+            )
         )
         cells = zip(numbers.tolist(), lists, range(len(lists)), strict=True)
         rows += [(n, cell, str(cell), str(cell).encode() * 30, [at, -at], n / 2) for n, cell, at in cells]
     indices = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8) if rows else st.just([]))
     taken = JoinedBatches(pools).take(np.array(indices, np.int64))
     taken.rows.validate(full=True)
-    columns = [taken.numbers.tolist(), *(column.to_pylist() for column in taken.rows.columns), taken.row_bytes.tolist()]
+    columns = [
+        taken.numbers.tolist(),
+        *(column.to_pylist() for column in taken.rows.columns),
+        taken.facts.row_bytes.tolist(),
+    ]
     assert list(zip(*columns, strict=True)) == [rows[index] for index in indices]
 
 
@@ -315,7 +321,7 @@ def test_rows_of_pools_have_wide_offsets_at_all_levels(
     for begin in (0, 1):  # a slice, and all
         column = pa.array(values, type_)[begin:]
         numbers = np.arange(begin, 3)
-        pools.append(NumberedBatch(numbers, pa.RecordBatch.from_arrays([column], ["x"]), numbers / 2))
+        pools.append(NumberedBatch(RowFacts(numbers, numbers / 2), pa.RecordBatch.from_arrays([column], ["x"])))
     (column,) = take(pools, np.array([4, 0, 3])).rows.columns
     column.validate(full=True)
     assert column.type == wide

@@ -23,15 +23,13 @@ import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
 from tfrecord_io.base.display import printable
-from tfrecord_io.base.options.operators import BY_FUNCTION, Operand, Operator
+from tfrecord_io.base.options.operators import BY_FUNCTION, BY_SYMBOL, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
 _AND, _OR, _NOT = "and_kleene", "or_kleene", "invert"
-_NEGATED = {
-    Operator.BY_SYMBOL[operator.negates].function: operator for operator in Operator.ALL if operator.negates is not None
-}
+_NEGATED = {BY_SYMBOL[operator.negates].function: operator for operator in Operator.ALL if operator.negates is not None}
 _MOST_DEEP = 100  # parts of a chain of these that are nested in each other
 _MOST_NESTED = 300  # calls inside each other: what goes through them is recursive
 _MOST_KEY = 1000  # characters
@@ -56,25 +54,7 @@ class Condition:
     @property
     def is_comparison(self) -> bool:
         """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
-        return self.name in Operator.MIRRORED
-
-    @classmethod
-    def parse(cls, expression: pc.Expression) -> Condition:
-        """The condition of an expression; ValueError if it refers to columns by position, or is nested too deeply.
-
-        >>> import pyarrow.compute as pc
-        >>> Condition.parse((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
-        ('b', 'a')
-        """
-        try:
-            _, (pickled, *_) = expression.__reduce__()
-            with pa.ipc.open_file(pickled) as file:
-                condition = _part(_metadata(file.schema), file.get_batch(0))
-        except pa.ArrowNotImplementedError as error:
-            text = printable(expression)
-            raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
-        condition.__dict__["expression"] = expression
-        return condition
+        return self.operator is not None and self.operator.mirrored is not None
 
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:
@@ -88,10 +68,10 @@ class Condition:
 
     def __and__(self, other: Condition) -> Condition:
         both = _both(_AND, self, other)
-        return _shallow(both) if both.depth > _MOST_DEEP else both
+        return _shallow(both) if both._depth > _MOST_DEEP else both
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Condition.parse, (self.expression,)
+        return parse_expression, (self.expression,)
 
     @cached_property
     def expression(self) -> pc.Expression:
@@ -118,7 +98,7 @@ class Condition:
         """The condition in one short line, for messages, which is one of ``filters=`` if it has only its operators.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parse(pc.field("n").isin([1, 2]) & pc.field("s").is_valid()).text
+        >>> parse_expression(pc.field("n").isin([1, 2]) & pc.field("s").is_valid()).text
         'n in [1, 2] and s is not null'
         """
         return printable(_words(self))
@@ -128,10 +108,10 @@ class Condition:
         """A text that differs between conditions, also those whose text pyarrow shortens.
 
         >>> import pyarrow.compute as pc
-        >>> Condition.parse(pc.field("n") > 1).key
+        >>> parse_expression(pc.field("n") > 1).key
         '(n > 1)'
         >>> one, other = ([*range(50), *range(first, 98)] for first in (50, 49))
-        >>> Condition.parse(pc.field("n").isin(one)).key == Condition.parse(pc.field("n").isin(other)).key
+        >>> parse_expression(pc.field("n").isin(one)).key == parse_expression(pc.field("n").isin(other)).key
         False
         """
         whole = str(self.expression)
@@ -145,7 +125,7 @@ class Condition:
         """The conditions that it connects by ``&``: a row fulfils it if it fulfils all of these.
 
         >>> import pyarrow.compute as pc
-        >>> [part.text for part in Condition.parse(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
+        >>> [part.text for part in parse_expression(pc.field("a").is_valid() & (pc.field("b") > 1)).conjuncts]
         ['a is not null', 'b > 1']
         """
         return _operands(self, _AND)
@@ -157,15 +137,33 @@ class Condition:
         return frozenset(filter(None, [function])).union(*map(attrgetter("functions"), self.arguments))
 
     @cached_property
-    def depth(self) -> int:
+    def _depth(self) -> int:
         """How many calls are inside each other."""
-        return 1 + max(map(attrgetter("depth"), self.arguments), default=0)
+        return 1 + max(map(attrgetter("_depth"), self.arguments), default=0)
 
     def replace_arguments(self, arguments: Sequence[Condition]) -> Condition:
         """A copy with other arguments; itself if they are the same objects."""
         if all(new is old for new, old in zip(arguments, self.arguments, strict=True)):
             return self
         return replace(self, arguments=tuple(arguments))
+
+
+def parse_expression(expression: pc.Expression) -> Condition:
+    """The condition of an expression; ValueError if it refers to columns by position, or is nested too deeply.
+
+    >>> import pyarrow.compute as pc
+    >>> parse_expression((pc.field("b") > 1) & pc.field("a", "x").is_valid()).columns
+    ('b', 'a')
+    """
+    try:
+        _, (pickled, *_) = expression.__reduce__()
+        with pa.ipc.open_file(pickled) as file:
+            condition = _part(_metadata(file.schema), file.get_batch(0))
+    except pa.ArrowNotImplementedError as error:
+        text = printable(expression)
+        raise ValueError(f"the filter '{text}' refers to columns by position: name them") from error
+    condition.__dict__["expression"] = expression
+    return condition
 
 
 def _plain(part: Condition) -> tuple[Any, ...]:
@@ -236,8 +234,8 @@ def _operation(part: Condition, operator: Operator | None) -> str:
         if part.value is not None and part.value["nan_is_null"].as_py():
             return ""
         operand = ""
-    elif column.kind == "literal" and part.name in Operator.MIRRORED:
-        operator, operand, column = BY_FUNCTION[Operator.MIRRORED[part.name]], _words(column), operands[0]
+    elif column.kind == "literal" and (mirror := operator.mirror()) is not None:
+        operator, operand, column = mirror, _words(column), operands[0]
     else:
         operand = " and ".join(map(_words, operands))
     return f"{_words(column)} {operator.symbol} {operand}".rstrip()
@@ -291,7 +289,7 @@ def _part(entries: Iterator[tuple[bytes, bytes]], literals: pa.RecordBatch) -> C
             part = Condition("call", call.name, value=call.options, arguments=tuple(call.arguments))
             if call.name != calls[-1].name or call.name not in (_AND, _OR):
                 part = _shallow(part)
-                if part.depth > _MOST_NESTED:
+                if part._depth > _MOST_NESTED:
                     reason = f"the filter has more than {_MOST_NESTED} calls inside each other"
                     raise ValueError(f"{reason}: write it as a list of lists of tuples, or with isin")
             calls[-1].arguments.append(part)

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from tfrecord_io.base.display import printable
-from tfrecord_io.base.options.operators import NAMES, Operand, Operator
+from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
 
 Term = tuple[str, str, Any]
 Alternatives = list[list["Term | Alternatives"]]  # of each all parts hold; those in parentheses are lists again
@@ -27,7 +27,7 @@ def _pattern(operator: Operator, symbol: str) -> str:
 
 def _any_of(*operands: Operand) -> str:
     """The regular expression of all operators with such an operand, the longest symbol first."""
-    rows = [(symbol, operator) for symbol, operator in Operator.BY_SYMBOL.items() if operator.operand in operands]
+    rows = [(symbol, operator) for symbol, operator in BY_SYMBOL.items() if operator.operand in operands]
     return "|".join(_pattern(operator, symbol) for symbol, operator in sorted(rows, key=lambda row: -len(row[0])))
 
 
@@ -133,7 +133,7 @@ def parse_condition(text: str) -> Term:
             f"'{printable(text.strip())}'; the operators are {NAMES}; and, or join conditions"
         )
     symbol = " ".join((match["operator"] or match["pair"] or match["test"]).lower().split())
-    operator = Operator.BY_SYMBOL[symbol]
+    operator = BY_SYMBOL[symbol]
     names = ("least", "greatest") if operator.operand is Operand.PAIR else ("value",) * (match["test"] is None)
     values = [_parse_operand(match[name], operator) for name in names]
     if operator.operand is Operand.PAIR:

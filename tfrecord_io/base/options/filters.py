@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base.display import for_cli, printable
-from tfrecord_io.base.options.condition import Condition
+from tfrecord_io.base.options.condition import Condition, parse_expression
 from tfrecord_io.base.options.condition_text import Alternatives, Term, parse_alternatives
-from tfrecord_io.base.options.operators import NAMES, Operand, Operator
+from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -49,7 +49,7 @@ def condition_of(filters: Any) -> Condition:
     import pyarrow.compute as pc
 
     if isinstance(filters, pc.Expression):
-        return Condition.parse(filters)
+        return parse_expression(filters)
     if hasattr(filters, "__array__") or hasattr(filters, "__arrow_c_array__"):
         got = f"{type(filters).__name__}, whose values say nothing about rows that are not read yet"
         raise TypeError(f"filters: got {got}; {_EXPECTED}")
@@ -82,21 +82,21 @@ def _is_term(value: Any) -> bool:
 
 
 def _operand_of(symbol: str) -> Operand | None:
-    return Operator.BY_SYMBOL[symbol].operand if symbol in Operator.BY_SYMBOL else None
+    return BY_SYMBOL[symbol].operand if symbol in BY_SYMBOL else None
 
 
 def _condition(column: str, symbol: str, value: Any = None) -> Condition:
     """The condition of one tuple. ``==`` and ``!=`` with a missing value mean that the value is, or is not, missing."""
     import pyarrow.compute as pc
 
-    if symbol not in Operator.BY_SYMBOL:
+    if symbol not in BY_SYMBOL:
         raise ValueError(f"filters: {printable(repr(symbol))} is not an operator; use one of {NAMES}")
-    operator = Operator.BY_SYMBOL[symbol]
+    operator = BY_SYMBOL[symbol]
     if operator.operand is Operand.LIST:
         members = reduce(or_, [_is_in(pc.field(column), values) for values in _members(column, symbol, value)])
-        return Condition.parse(members if operator.negates is None else ~members)
+        return parse_expression(members if operator.negates is None else ~members)
     if operator.operand is Operand.NONE:
-        return Condition.parse(getattr(pc.field(column), operator.function)())
+        return parse_expression(getattr(pc.field(column), operator.function)())
     values = _pair(column, operator, value) if operator.operand is Operand.PAIR else [value]
     literals = list(map(partial(_scalar, column, operator), values))
     if operator.operand is Operand.TEXT and literals[0].type not in _TEXTS:

@@ -78,6 +78,17 @@ class OnDamage(ABC):
         """True for calls that make rows of whole files."""
         return isinstance(self, Raise | Skip)
 
+    def inspects(self) -> bool:
+        """True for tools that show content: see `Inspect`."""
+        return isinstance(self, Inspect)
+
+    def split_offset(self, offset: int) -> tuple[int, int]:
+        """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
+
+        They are decoded if damaged records do not count.
+        """
+        return (offset, 0) if not offset or self.is_strict else (0, offset)
+
     def end_read(self, error: Exception) -> str:
         """End a read at `error`: raise it, or warn and return its text."""
         if not self.ends_quietly:

@@ -8,7 +8,7 @@ Tests: tests/laws/test_operator_rows.py and tests/base/options/test_condition_te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
@@ -44,8 +44,6 @@ class Operator:
     """An operator of a condition. No attribute has a default, so that a new operator answers every question."""
 
     ALL: ClassVar[tuple[Operator, ...]]  # the table
-    BY_SYMBOL: ClassVar[Mapping[str, Operator]]  # of a condition
-    MIRRORED: ClassVar[Mapping[str, str]]  # functions with swapped sides, as < for >
 
     symbol: str  # in tuples and text
     aliases: tuple[str, ...]  # other symbols of the same meaning
@@ -69,7 +67,7 @@ class Operator:
 
     def mirror(self) -> Operator | None:
         """Return the operator that means the same with column and value exchanged, as > for <; None if none does."""
-        return None if self.mirrored is None else Operator.BY_SYMBOL[self.mirrored]
+        return None if self.mirrored is None else BY_SYMBOL[self.mirrored]
 
 
 _OTHER_OPERATOR = "compare it by ==, in or another operator"
@@ -277,13 +275,7 @@ Operator.ALL = (
         daft="not_null",
     ),
 )
-Operator.BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
+BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
 # By the function of Arrow.
 BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}
-# Functions that compare a column with one value, by the function with both exchanged.
-Operator.MIRRORED = {
-    operator.function: Operator.BY_SYMBOL[operator.mirrored].function
-    for operator in Operator.ALL
-    if operator.mirrored is not None
-}
 NAMES = ", ".join(operator.symbol for operator in Operator.ALL)  # for messages

@@ -97,20 +97,6 @@ class ScanOptions(FrameOptions):
         return self.changed(on_error=Inspect()) if self.damage.is_strict else self
 
     @property
-    def inspects(self) -> bool:
-        """True for options made by `for_inspection`."""
-        return isinstance(self.damage, Inspect)
-
-    def split_offset(self, offset: int) -> tuple[int, int]:
-        """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
-
-        They are decoded if damaged records do not count.
-        """
-        if not offset or self.damage.is_strict:
-            return offset, 0
-        return 0, offset
-
-    @property
     def declares_schema(self) -> bool:
         """True if the caller declares types, whose sizes need no limit."""
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None

@@ -83,27 +83,6 @@ class WriteOptions(RecordOptions):
                 expected = f"values of columns of partition_by={columns!r}"
                 raise ValueError(f"overwrite_where={where!r}: expected {expected}")
 
-    @property
-    def effective_mode(self) -> str:
-        """The treatment of an existing dataset: `mode`, by default "error"."""
-        return self.mode or "error"
-
-    @property
-    def grows(self) -> bool:
-        """True if shards are added to a dataset, now or perhaps later, under names with the writing's id."""
-        return self.mode == "append" or bool(self.partition_by)
-
-    @property
-    def indexed_columns(self) -> Sequence[str]:
-        """The entries of a column index; none where only offsets are written, or nothing."""
-        return () if isinstance(self.write_index, bool) else self.write_index
-
-    @property
-    def all_metadata(self) -> tuple[tuple[str, str], ...]:
-        """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
-        inherited = None if self.mode in self.ADDING else self.source_metadata
-        return tuple({**(inherited or {}), **(self.metadata or {})}.items())
-
     def _check_metadata(self) -> None:
         self._check_mapping("metadata", "{'source': 'crawl of 2026-11'}, texts by name")
         for name, text in (self.metadata or {}).items():

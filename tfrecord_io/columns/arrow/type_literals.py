@@ -49,12 +49,12 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
     if part.kind != "call":
         return part
     kinds = [argument.kind for argument in arguments]
-    if part.is_comparison and kinds == ["literal", "field"]:
-        mirrored = Condition("call", Operator.MIRRORED[part.name], arguments=arguments[::-1])
+    operator = part.operator
+    if operator is not None and kinds == ["literal", "field"] and (mirror := operator.mirror()) is not None:
+        mirrored = Condition("call", mirror.function, arguments=arguments[::-1])
         typed = type_literals(mirrored, schema)
         return part if typed is mirrored else typed
     field = _field(arguments[0], schema) if kinds[:1] == ["field"] else None
-    operator = part.operator
     if operator is not None and field is not None:
         _check_operator(part, field, operator)
     if operator is not None and operator.comparisons is not None:

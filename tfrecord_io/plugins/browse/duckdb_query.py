@@ -1,44 +1,93 @@
-"""Queries in SQL that come from the page: of one table, which is the dataset.
+"""Queries in SQL that come from the page: of one table, which is the dataset, in a process that ends with the query.
 
-Tests: tests/plugins/browse/test_browse_server.py.
+What a query may take is bounded there, and is not kept by the server.
+
+Tests: tests/plugins/browse/test_browse_server.py and tests/plugins/browse/test_browse_server_memory.py.
 """
 
 from __future__ import annotations
 
-from threading import Timer
-from typing import Any
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import cast
 
-from tfrecord_io.kit import needs
+from tfrecord_io.apps.views import value_text
+from tfrecord_io.kit import Scan, needs
 
 _SECONDS = 120
+_ROOM = 300 << 20  # bytes that a query may take beside the libraries, where the system can limit them
+_TOO_LARGE = f"the query needs more than {_ROOM >> 20} MB of memory: select fewer columns or rows"
 _SETTINGS = (
     "python_enable_replacements = false",  # variables of this program are not tables
     "enable_external_access = false",
-    "memory_limit = '50MB'",
+    "enable_progress_bar = false",  # which would be printed between the answer
+    "memory_limit = '100MB'",
     "threads = 1",
     "lock_configuration = true",
 )
+Answer = tuple[list[str], list[list[str | None]]]
 
 
-def query_rows(source: Any, sql: str, limit: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+def query_rows(scan: Scan, sql: str, limit: int) -> Answer:
     """The columns and the first rows of a query, whose only table is ``data``: it reads no other file, and writes none.
 
-    ValueError if DuckDB refuses it.
+    Values are texts. ValueError if DuckDB refuses it, or it takes too much memory or time.
     """
-    import tfrecord_io as tfr
+    command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
+        try:
+            out, errors = process.communicate(pickle.dumps((scan, sql, limit)), timeout=_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            raise ValueError(f"the query takes more than {_SECONDS} seconds") from error
+        finally:
+            process.kill()
+    if process.returncode:
+        lines = errors.decode(errors="replace").strip().splitlines()
+        is_refused = process.returncode < 0 or any(word in lines[-1] for word in ("MemoryError", "bad_alloc"))
+        raise ValueError(_TOO_LARGE if is_refused else lines[-1])
+    answer = json.loads(out)
+    if isinstance(answer, str):
+        raise ValueError(answer)
+    return cast(Answer, answer)
 
+
+def main() -> None:
+    """Answer the query that the standard input has; at the standard output, as JSON, an error is a text."""
+    scan, sql, limit = pickle.load(sys.stdin.buffer)
     with needs("duckdb"):
         import duckdb
+    import tfrecord_io as tfr
+
     with duckdb.connect() as connection:
-        tfr.register_duckdb(connection, source, name="data")
+        tfr.register_duckdb(connection, scan.with_options(threads=1), name="data")  # a block at a time
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
-        timer = Timer(_SECONDS, connection.interrupt)
-        timer.start()
+        _limit()
         try:
             answer = connection.execute(sql)
-            return [column[0] for column in answer.description or ()], answer.fetchmany(limit)
+            rows: list[list[str | None]] = []
+            while len(rows) < limit and (row := answer.fetchone()) is not None:
+                rows.append([None if value is None else value_text(value, 80) for value in row])
+            print(json.dumps(([column[0] for column in answer.description or ()], rows)))
+        except (duckdb.OutOfMemoryException, MemoryError):
+            print(json.dumps(_TOO_LARGE))
         except duckdb.Error as error:
-            raise ValueError(str(error)) from error
-        finally:
-            timer.cancel()
+            print(json.dumps(str(error)))
+
+
+def _limit() -> None:
+    """Limit the memory of this process from now on, and its time if it outlives the server; only Linux can do both."""
+    with suppress(ImportError, OSError, AttributeError):
+        import resource
+
+        signal.alarm(_SECONDS)
+        with open("/proc/self/status") as status:
+            now = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
+        resource.setrlimit(resource.RLIMIT_DATA, (now + _ROOM, now + _ROOM))

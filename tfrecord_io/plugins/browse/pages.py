@@ -24,7 +24,6 @@ from tfrecord_io.apps.views import (
     text,
     value_cell,
     value_mime,
-    value_text,
 )
 from tfrecord_io.kit import Column, byte_size, counted, printable
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
@@ -193,8 +192,8 @@ class Pages:
 
     def sql(self, query: Any) -> dict[str, Any]:
         """The first rows of a query, whose table is ``data``."""
-        names, rows = query_rows(self.dataset.source, query["query"], _SQL_ROWS + 1)
-        cells = [[NULL if value is None else value_text(value, 80) for value in row] for row in rows[:_SQL_ROWS]]
+        names, rows = query_rows(self.dataset.scan, query["query"], _SQL_ROWS + 1)
+        cells = [[NULL if value is None else value for value in row] for row in rows[:_SQL_ROWS]]
         words = f"the first {_SQL_ROWS:,} rows" if len(rows) > _SQL_ROWS else counted(len(rows), "row")
         headings = [(text(name, 120), "") for name in names]
         return {"html": element("p", words, class_="note") + table(headings, cells)}

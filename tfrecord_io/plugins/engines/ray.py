@@ -166,7 +166,7 @@ def _widen_floats(part: Condition, floats: Set[tuple[str, ...]]) -> Condition:
     arguments = [_widen_floats(argument, floats) for argument in part.arguments]
     literals = [argument.value.type for argument in arguments if argument.value is not None]
     if part.is_comparison and pa.float64() in literals:
-        double = Condition.parse(pc.field("").cast(pa.float64()))
+        double = condition_of(pc.field("").cast(pa.float64()))
         arguments = [
             double.replace_arguments([argument]) if argument.path in floats else argument for argument in arguments
         ]

@@ -343,7 +343,7 @@ class RowBudget:
 def row_budget(options: ScanOptions, selection: Selection, *, whole: bool) -> RowBudget:
     """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, MAX_BATCH_BYTES)
-    _, to_drop = options.split_offset(selection.offset)
+    _, to_drop = options.damage.split_offset(selection.offset)
     limit = None if selection.limit is None else selection.limit + to_drop
     if whole:
         return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), limit)

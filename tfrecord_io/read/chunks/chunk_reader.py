@@ -92,7 +92,7 @@ class ChunkReader:
             recover=self.recovery,
             check_crc=options.check_crc,
         )
-        self._to_skip, _ = options.split_offset(selection.offset)
+        self._to_skip, _ = options.damage.split_offset(selection.offset)
         joins = whole and selection.limit is None and self.recovery is None
         self._joins_small = joins and options.compression in (CODECS.INFER, CODECS.PLAIN, None)
         self._first: tuple[Source, memoryview] | None = None  # the first file and its content, if that was read

@@ -48,7 +48,7 @@ class IndexedChunks:
         number = 0
         for has_values, run in groupby(self._files, lambda file: file.values is not None):
             files = list(run)
-            skipped = self._options.split_offset(self._selection.offset)[0] if number == 0 else 0
+            skipped = self._options.damage.split_offset(self._selection.offset)[0] if number == 0 else 0
             if has_values:
                 for at, file in enumerate(files, number):
                     assert file.source is not None

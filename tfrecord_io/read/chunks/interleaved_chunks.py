@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _WINDOW_BYTES = MIB // 2  # most bytes that are read at a time: those that are decoded next are still in the caches
 _FIRST_BYTES = 64 << 10  # read of a part whose records have no known size
 _SPARE = 1.05  # times the mean size of the last records: the next ones differ a little
+_PARTS_OF_CHUNK, _MOST_CHUNKS = 16, 4  # a chunk is larger by a batch for so many parts, up to so many batches
 _ALL = 1 << 31  # records
 
 RunBegin = tuple[str, int, int, int]
@@ -79,6 +80,11 @@ class InterleavedChunks:
         self._next = 0  # the part that the next chunk begins with
 
     @staticmethod
+    def batch_bytes(parts: int, batch_bytes: int) -> int:
+        """Most bytes of a chunk: those of a batch, and more of many parts, each of which takes time of its own."""
+        return batch_bytes * min(1 + parts // _PARTS_OF_CHUNK, _MOST_CHUNKS)
+
+    @staticmethod
     def may_read(sources: Sequence[Source], options: ScanOptions) -> bool:
         """True if files may be read so: plain ones of this machine, of which no damaged record is left out."""
         is_plain = options.compression in (CODECS.INFER, CODECS.PLAIN, None)
@@ -122,18 +128,17 @@ class InterleavedChunks:
 
         False if they end with something irregular.
         """
-        engine_decoder, count = decoder.engine_decoder, len(self.parts)
+        engine_decoder = decoder.engine_decoder
         limit = BatchLimit(engine_decoder, budget.max_bytes, budget.max_integer_bytes)
-        engine_decoder.expect(self._expected_bytes(budget))
-        order = [self.parts[(self._next + at) % count] for at in range(count)]
         while not runs and not self.ended:
-            if not any(part.wanted for part in order if not part.ended):
-                part = next(part for part in order if not part.ended)
-                part.wanted = 1
+            order = [part for part in (*self.parts[self._next :], *self.parts[: self._next]) if not part.ended]
+            if not any(part.wanted for part in order):
+                order[0].wanted = 1
+            for part in order:  # chunks of one size use the same memory again
+                if part.record_bytes:
+                    part.wanted = max(part.wanted, int(budget.batch_bytes // len(order) / part.record_bytes))
+            engine_decoder.expect(budget.batch_bytes)
             for part in order:
-                wanted = part.wanted
-                if wanted and part.record_bytes:
-                    part.wanted = max(wanted, int(budget.batch_bytes // count / part.record_bytes))
                 while part.wanted and not part.ended:
                     try:
                         outcome = self._decode_part(part, decoder, runs, limit=limit, most_rows=budget.batch_rows)
@@ -145,10 +150,6 @@ class InterleavedChunks:
                 part.wanted = 0
             self.ended = all(part.ended for part in self.parts)
         return True
-
-    def _expected_bytes(self, budget: RowBudget) -> int:
-        wanted = sum(int(part.wanted * part.record_bytes) for part in self.parts)
-        return min(budget.batch_bytes, max(wanted, budget.batch_bytes // 2))
 
     def _decode_part(
         self, part: PartOfFiles, decoder: ChunkDecoder, runs: list[RunBegin], *, limit: BatchLimit, most_rows: int

@@ -124,15 +124,16 @@ class LineIndex:
     (2, (20, 16), 36)
     """
 
-    def __init__(self, text: bytes, path: str) -> None:
-        self._text, self._path = text, path
-        ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
-        self._ends = ends if text.endswith(b"\n") or not text else np.append(ends, len(text))
+    def __init__(self, text: bytes | Array, path: str) -> None:
+        self._text, self._path = np.frombuffer(text, np.uint8), path
+        ends = np.flatnonzero(self._text == ord("\n"))
+        is_whole = len(ends) > 0 and ends[-1] == len(self._text) - 1
+        self._ends = ends if is_whole or not len(self._text) else np.append(ends, len(self._text))
 
     @classmethod
     def read(cls, file: RandomAccessFile) -> Self:
         """Read an index file."""
-        return cls(file.read(0, file.size).tobytes(), file.path)
+        return cls(file.read(0, file.size), file.path)
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -140,7 +141,7 @@ class LineIndex:
     def extent(self, number: int) -> tuple[int, int]:
         """Offset and size of a record."""
         begin = int(self._ends[number - 1]) + 1 if number else 0
-        line = self._text[begin : int(self._ends[number])]
+        line = self._text[begin : int(self._ends[number])].tobytes()
         if not _LINE.fullmatch(line):
             raise _bad_line(self._path, number, "expected '<offset> <size>', two integers")
         offset, size = map(int, line.split())

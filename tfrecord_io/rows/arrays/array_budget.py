@@ -6,6 +6,7 @@ A record with one long list makes the rows of all others as long. The arrays of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,22 +19,27 @@ from tfrecord_io.columns import Ragged, RowFault
 class ArrayBudget:
     """Bytes that the arrays of some rows, or of `batch_rows` rows, may still take; `limit` is `Limits.expansion_bytes`.
 
-    `row_bytes` are those that each row was read from, and `places` their positions in batches, ascending, where rows in
-    between are left out.
+    `row_bytes` returns those that each of the `rows` was read from; `places` are their positions in batches, ascending,
+    where rows in between are left out.
     """
 
     def __init__(
-        self, limit: int, row_bytes: Array, batch_rows: int | None = None, places: Array | None = None
+        self,
+        limit: int,
+        rows: int,
+        row_bytes: Callable[[], Array],
+        batch_rows: int | None = None,
+        places: Array | None = None,
     ) -> None:
         self._limit, self._places = limit, places
-        self._rows = len(row_bytes) if places is None or not len(places) else int(places[-1]) + 1
+        self._rows = rows if places is None or not len(places) else int(places[-1]) + 1
         self._batch_rows = max(1, min(batch_rows or self._rows, self._rows))
         self._row_bytes = row_bytes
         self._taken: Array | None = None  # most columns take nothing
 
     @cached_property
     def _read(self) -> Array:
-        return self._running(self._row_bytes)
+        return self._running(self._row_bytes())
 
     def take_padding(self, rows: Ragged, mask_bytes: int, feature: str) -> None:
         """Count the padding of a column; RowFault at the row with which it is too much.

@@ -218,7 +218,7 @@ def _fitting(
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     batches = table.to_batches() or [empty_batch(table.schema)]
-    budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
+    budget = ArrayBudget(limit, table.num_rows, lambda: np.full(table.num_rows, row_bytes))
     return TableRepresentation.slice(representation.represent(batches, budget), 0, table.num_rows)
 
 

@@ -145,7 +145,7 @@ class Drawn:
     error: Exception | None = None  # to be raised after these
 
     def __len__(self) -> int:
-        return len(self.pool.numbers if self.order is None else self.order)
+        return len(self.pool if self.order is None else self.order)
 
     def rows(self, begin: int, end: int) -> NumberedBatch:
         """The rows [begin, end)."""
@@ -388,7 +388,7 @@ class Batching:
         if self._representation.images:
             at_once = _IMAGES
         elif isinstance(drawn.pool, JoinedBatches) or drawn.pool.is_late:
-            at_once = _PIECE_BYTES * len(drawn.pool.numbers) // max(drawn.pool.bytes, 1)
+            at_once = _PIECE_BYTES * len(drawn.pool) // max(drawn.pool.bytes, 1)
         if drawn.batches is None:
             batches = np.minimum(np.arange(size, count + size, size), count)
         else:
@@ -455,7 +455,8 @@ class Batching:
 
     def _columns(self, rows: NumberedBatch, places: Array | None, size: int) -> list[ColumnArrays]:
         """Represent rows as arrays; where other rows are left out, `places` are the indices of these among all."""
-        budget = ArrayBudget(self._options.limits.expansion_bytes, rows.row_bytes, size, places)
+        limit = self._options.limits.expansion_bytes
+        budget = ArrayBudget(limit, len(rows), lambda: rows.facts.row_bytes, batch_rows=size, places=places)
         return self._representation.represent([rows.rows], budget, rows.episodes)
 
     def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:

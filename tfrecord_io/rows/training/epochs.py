@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import chain
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, NamedTuple, Self
@@ -238,34 +238,94 @@ LATE = pa.schema([(name, pa.int64()) for name in ("episodes", "episode", "window
 """Columns of windows that are only numbered: what `NumberedBatch.episodes` has, a row of it, and a window."""
 
 
-@dataclass(slots=True)
-class NumberedBatch:
-    """Rows and their numbers."""
+_NO_READERS: dict[int, EpochReader] = {}
+
+
+class RowFacts(NamedTuple):
+    """What is known of rows beside their values."""
 
     numbers: Array  # int64: number of each row in the order of the epoch's files
-    rows: pa.RecordBatch
     row_bytes: Array  # float64: the bytes that each row was read from: the mean of its batch
-    # Of a mixture, two int64 arrays: for each row the id of its reader in `readers`, and the row number there.
+    # Of rows of several readers: int64, the id of each row's reader in `readers`; in mixtures also its number there.
     origins: tuple[Array, ...] = ()
-    readers: dict[int, EpochReader] = field(default_factory=dict)
-    # Of windows that are made late: batches of episodes, which make them, and have images that windows share.
-    episodes: dict[int, Any] = field(default_factory=dict)
-    # What the rows are a slice of, from the row `first` on.
-    whole: NumberedBatch | None = field(init=False, default=None)
-    first: int = field(init=False, default=0)
+    readers: dict[int, EpochReader] = _NO_READERS
+
+    @classmethod
+    def concat(cls, parts: Sequence[RowFacts]) -> RowFacts:
+        """Join the facts of one or more batches."""
+        if len(parts) == 1:
+            return parts[0]
+        numbers, row_bytes, origins, readers = zip(*parts, strict=True)
+        joined = dict(chain.from_iterable(map(dict.items, readers)))
+        of_rows = tuple(map(np.concatenate, zip(*origins, strict=True)))
+        if len(joined) > _MOST_READERS:  # most have no row left here
+            joined = {reader: joined[reader] for reader in np.unique(of_rows[0]).tolist()}
+        return cls(np.concatenate(numbers), np.concatenate(row_bytes), of_rows, joined)
+
+    def at(self, rows: Any) -> RowFacts:
+        """The facts of some rows, by their indices or a slice."""
+        part = itemgetter(rows)
+        return RowFacts(part(self.numbers), part(self.row_bytes), tuple(map(part, self.origins)), self.readers)
+
+
+class NumberedBatch:
+    """Rows and their numbers.
+
+    facts
+        What is known of the rows; of rows that were taken from others, it is looked up when it is first asked for.
+    episodes
+        Of windows that are made late: batches of episodes, which make them, and have images that windows share.
+    whole, first
+        What the rows are a slice of, from the row `first` on.
+    """
+
+    __slots__ = ("_chosen", "_facts", "_gatherable", "episodes", "first", "rows", "whole")
+
+    def __init__(
+        self, facts: RowFacts, rows: pa.RecordBatch, episodes: dict[int, Any] | None = None, chosen: Array | None = None
+    ) -> None:
+        """`chosen`: int64, the rows that `facts` are of; None: all."""
+        self._facts, self._chosen, self.rows = facts, chosen, rows
+        self.episodes = {} if episodes is None else episodes
+        self.whole: NumberedBatch | None = None
+        self.first = 0
+        self._gatherable: pa.RecordBatch | None = None
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
         """Join one or more pools."""
         if len(pools) == 1:
             return pools[0]
-        batches = [_gatherable(pool.rows) for pool in pools]
-        numbers, row_bytes, origins, readers = _concat_row_facts(pools)
-        rows, episodes = pa.concat_batches(batches), _concat_episodes(pools)
-        return cls(numbers, rows, row_bytes=row_bytes, origins=origins, readers=readers, episodes=episodes)
+        facts, episodes = RowFacts.concat([pool.facts for pool in pools]), _concat_episodes(pools)
+        return cls(facts, pa.concat_batches([pool.gatherable for pool in pools]), episodes)
 
-    def __len__(self) -> int:
-        return len(self.numbers)
+    def __len__(self) -> int:  # of rows without columns, the batch does not know their number
+        return len(self._facts.numbers if self._chosen is None else self._chosen)
+
+    @property
+    def facts(self) -> RowFacts:
+        if self._chosen is not None:
+            self._facts, self._chosen = self._facts.at(self._chosen), None
+        return self._facts
+
+    @property
+    def numbers(self) -> Array:
+        return self.facts.numbers
+
+    @property
+    def gatherable(self) -> pa.RecordBatch:
+        """The rows in types of which many can be joined."""
+        if self._gatherable is None:
+            self._gatherable = _gatherable(self.rows)
+        return self._gatherable
+
+    def replace_rows(self, rows: pa.RecordBatch) -> NumberedBatch:
+        """The same with other columns."""
+        return NumberedBatch(self._facts, rows, self.episodes, self._chosen)
+
+    def replace_facts(self, **facts: Any) -> NumberedBatch:
+        """The same with other facts."""
+        return NumberedBatch(self.facts._replace(**facts), self.rows, self.episodes)
 
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
@@ -273,16 +333,8 @@ class NumberedBatch:
 
     def slice(self, begin: int, end: int | None = None) -> NumberedBatch:
         """The rows [begin, end), as views."""
-        part = itemgetter(slice(begin, end))
-        numbers, origins = part(self.numbers), tuple(map(part, self.origins))
-        rows = NumberedBatch(
-            numbers,
-            self.rows.slice(begin, len(numbers)),
-            row_bytes=part(self.row_bytes),
-            origins=origins,
-            readers=self.readers,
-            episodes=self.episodes,
-        )
+        facts = self.facts.at(slice(begin, end))
+        rows = NumberedBatch(facts, self.rows.slice(begin, len(facts.numbers)), self.episodes)
         rows.whole, rows.first = self.whole or self, self.first + begin
         return rows
 
@@ -294,7 +346,7 @@ class NumberedBatch:
     @property
     def bytes(self) -> int:
         """Bytes of the rows, or of windows when they are made."""
-        return int(self.row_bytes.sum()) if self.is_late else self.rows.nbytes
+        return int(self.facts.row_bytes.sum()) if self.is_late else self.rows.nbytes
 
     def make_windows(self, shares: bool = True) -> NumberedBatch:
         """Make the windows of rows that were only numbered; windows may share images by keys."""
@@ -310,23 +362,12 @@ class NumberedBatch:
             rows = selectable(rows).take(int64_array(np.argsort(np.concatenate(places))))
         for at in range(len(LATE), self.rows.num_columns):  # the source of a mixture
             rows = rows.append_column(self.rows.schema.field(at), self.rows.column(at))
-        return replace(self, rows=rows, episodes=self.episodes if shares else {})
+        return NumberedBatch(self._facts, rows, self.episodes if shares else None, self._chosen)
 
 
-def _concat_episodes(pools: list[NumberedBatch]) -> dict[int, Any]:
+def _concat_episodes(pools: Sequence[NumberedBatch]) -> dict[int, Any]:
     """Join the episodes of pools."""
     return dict(chain.from_iterable(pool.episodes.items() for pool in pools))
-
-
-def _concat_row_facts(pools: list[NumberedBatch]) -> tuple[Array, Array, tuple[Array, ...], dict[int, EpochReader]]:
-    """Join the facts of the rows of pools: numbers, bytes, origins and readers."""
-    numbers = np.concatenate(list(map(attrgetter("numbers"), pools)))
-    row_bytes = np.concatenate(list(map(attrgetter("row_bytes"), pools)))
-    origins = tuple(map(np.concatenate, zip(*map(attrgetter("origins"), pools), strict=True)))
-    readers = dict(chain.from_iterable(map(dict.items, map(attrgetter("readers"), pools))))
-    if len(readers) > _MOST_READERS:  # most have no row left here
-        readers = {reader: readers[reader] for reader in np.unique(origins[0]).tolist()}
-    return numbers, row_bytes, origins, readers
 
 
 class RowSlice(NamedTuple):
@@ -345,60 +386,59 @@ class RowSlice(NamedTuple):
 class JoinedBatches:
     """Rows of pools, one after the other; most columns are not joined before rows are taken."""
 
-    def __init__(self, pools: list[NumberedBatch], places: Array | None = None) -> None:
-        """`places`: int64, the rows of the pools that count, and their order; None: all."""
-        self.numbers, self._row_bytes, self._origins, self._readers = _concat_row_facts(pools)
+    def __init__(self, pools: Sequence[NumberedBatch]) -> None:
+        self._join(pools, np.arange(len(pools)), np.zeros(len(pools), np.int64), np.array([*map(len, pools)]))
+
+    @classmethod
+    def of_slices(cls, slices: Sequence[RowSlice]) -> Self:
+        """Join many slices of few batches."""
+        pools, lengths = {id(part.batch): part.batch for part in slices}, np.array([part.rows for part in slices])
+        if sum(map(len, pools.values())) > _MOST_UNUSED * lengths.sum():
+            return cls([part.batch.slice(part.begin, part.end) for part in slices])
+        joined, numbers = cls.__new__(cls), dict(zip(pools, range(len(pools)), strict=True))
+        owners = np.array([numbers[id(part.batch)] for part in slices])
+        joined._join([*pools.values()], owners, np.array([part.begin for part in slices]), lengths)
+        return joined
+
+    def _join(self, pools: Sequence[NumberedBatch], owners: Array, begins: Array, lengths: Array) -> None:
+        """Join runs of rows: `lengths[i]` rows of pool `owners[i]`, from row `begins[i]` on."""
+        self._facts = RowFacts.concat([pool.facts for pool in pools])
         self._episodes, is_late = _concat_episodes(pools), any(pool.is_late for pool in pools)
-        self._bounds = offsets_of(np.array(list(map(len, pools))))
-        batches = list(map(_gatherable, map(attrgetter("rows"), pools)))
+        batches = [pool.gatherable for pool in pools]
+        sizes, bounds = np.array([*map(len, pools)]), offsets_of(lengths)
+        count = int(bounds[-1])
         self.bytes = sum(pool.bytes for pool in pools) if is_late else sum(map(attrgetter("nbytes"), batches))
-        self._places = places
-        if places is not None:
-            self.bytes = self.bytes * len(places) // max(len(self.numbers), 1)
-            self.numbers = self.numbers[places]
+        self.bytes = self.bytes * count // max(int(sizes.sum()), 1)
         self._schema = batches[0].schema
         columns = zip(*map(attrgetter("columns"), batches), strict=True)
         self._columns = [
             _Runs.from_arrays(arrays) or (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
             for arrays in columns
         ]
+        # Of each row: its row in its pool, the number of the pool, and its row in all pools.
+        self._rows = np.repeat(begins - bounds[:-1], lengths) + np.arange(count)
+        self._owners, self._places = None, self._rows
+        if len(pools) > 1:
+            self._owners = np.repeat(owners, lengths)
+            self._places = self._rows + np.repeat(offsets_of(sizes)[owners], lengths)
+        self.numbers = self._facts.numbers[self._places]
 
-    @classmethod
-    def of_slices(cls, slices: list[RowSlice]) -> Self:
-        """Join many slices of few batches."""
-        batches = {id(of_batch.batch): of_batch.batch for of_batch in slices}
-        lengths = np.array([of_batch.rows for of_batch in slices])
-        if sum(map(len, batches.values())) > _MOST_UNUSED * lengths.sum():
-            return cls([of_batch.batch.slice(of_batch.begin, of_batch.end) for of_batch in slices])
-        firsts = dict(zip(batches, offsets_of(np.array(list(map(len, batches.values())))).tolist(), strict=False))
-        begins = np.array([firsts[id(of_batch.batch)] + of_batch.begin for of_batch in slices])
-        bounds = offsets_of(lengths)
-        return cls([*batches.values()], np.repeat(begins - bounds[:-1], lengths) + np.arange(bounds[-1]))
+    def __len__(self) -> int:
+        return len(self._rows)
 
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
-        indices = np.ascontiguousarray(indices, np.int64)
-        numbers = self.numbers[indices]
-        indices = indices if self._places is None else self._places[indices]
-        places, columns, rows, pools = int64_array(indices), list[pa.Array](), indices, None
-        if len(self._bounds) > 2:
-            pools = self._bounds.searchsorted(indices, side="right") - 1
-            rows = indices - self._bounds[pools]
+        places = self._places[indices]
+        rows, owners = places, None
+        if self._owners is not None:
+            rows, owners = self._rows[indices], self._owners[indices]
+        all_rows, columns = int64_array(places), list[pa.Array]()
         for column in self._columns:
-            columns.append(column.take(pools, rows) if isinstance(column, _Runs) else column.take(places))
-        batch = pa.RecordBatch.from_arrays(columns, schema=self._schema)
-        at_indices = itemgetter(indices)
-        origins, episodes = tuple(map(at_indices, self._origins)), self._episodes
-        if episodes and len(indices) and batch.schema.names[: len(LATE)] == LATE.names:  # the others may be let go
+            columns.append(column.take(owners, rows) if isinstance(column, _Runs) else column.take(all_rows))
+        batch, episodes = pa.RecordBatch.from_arrays(columns, schema=self._schema), self._episodes
+        if episodes and len(places) and batch.schema.names[: len(LATE)] == LATE.names:  # the others may be let go
             episodes = {owner: episodes[owner] for owner in pc.unique(batch.column(0)).to_pylist()}
-        return NumberedBatch(
-            numbers,
-            batch,
-            row_bytes=at_indices(self._row_bytes),
-            origins=origins,
-            readers=self._readers,
-            episodes=episodes,
-        )
+        return NumberedBatch(self._facts, batch, episodes, places)
 
 
 class _Runs:

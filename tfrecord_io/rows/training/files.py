@@ -29,7 +29,7 @@ from tfrecord_io.read import NumberedRows, Reader, ReadReport, Scan, ScanHolder,
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowRun, Share
+from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowFacts, RowRun, Share
 from tfrecord_io.rows.training.interleaved_parts import PartRows, PartsReader
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
@@ -454,7 +454,7 @@ class FilesReader(EpochReader):
                 self.next = rows.next
                 numbers, batch = self._select(numbers, batch)
                 if len(batch):
-                    yield NumberedBatch(numbers, batch, np.full(len(batch), row_bytes))
+                    yield NumberedBatch(RowFacts(numbers, np.full(len(batch), row_bytes)), batch)
                 # The first reader is read to its end where rows are counted.
                 is_enough = self._limit is not None and self._passed >= self._limit and (self._counted is None or run)
                 if is_enough or (self._is_limited and self._passed_in_reader == self._counted):

@@ -21,7 +21,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows
-from tfrecord_io.rows.training.epochs import EpochReader, NumberedBatch
+from tfrecord_io.rows.training.epochs import EpochReader, NumberedBatch, RowFacts
 
 
 class PartRows(EpochReader):
@@ -173,7 +173,7 @@ class _Group:
         row_bytes = np.full(len(batch), (reader.payload_bytes - self._bytes) / len(batch))
         self._bytes = reader.payload_bytes
         numbers, owners = np.empty((2, len(batch)), np.int64)
-        rows = NumberedBatch(numbers, batch, row_bytes, origins=(owners, numbers), readers=self._readers)
+        rows = NumberedBatch(RowFacts(numbers, row_bytes, (owners,), self._readers), batch)
         row = begin
         for file, record, count in reader.origins.runs(begin, self._rows):
             at = bisect_right(self._first_files, file) - 1
@@ -183,7 +183,7 @@ class _Group:
                 if first < part.bounds[file_of_part] + record or first + count > part.bounds[file_of_part + 1]:
                     return False
             of_part = rows.slice(row - begin, row - begin + count)
-            of_part.origins[0][:] = id(part)
+            of_part.facts.origins[0][:] = id(part)
             part.add(of_part, row)
             row += count
         return True

@@ -25,16 +25,7 @@ from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.arrangement import Batches
-from tfrecord_io.rows.training.batching import (
-    MOST_REFILL,
-    REFILL,
-    REFILL_BYTES,
-    ArrayChunk,
-    Batching,
-    Drawn,
-    DrawState,
-    Progress,
-)
+from tfrecord_io.rows.training.batching import REFILL, REFILL_BYTES, ArrayChunk, Batching, Drawn, DrawState, Progress
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch, RowSlice
 from tfrecord_io.rows.training.mixed_rows import move_reports
@@ -42,6 +33,8 @@ from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange_slots, random_numbers, slots_of
 
+_NO_DRAWS = np.empty(0)
+MOST_REFILL = 8  # times the shuffle buffer that is read at once, as each lane costs some calls
 _SKIPPED = 1 << 14  # rows drawn at a time that were delivered before
 
 
@@ -94,29 +87,30 @@ class Lane:
                 self.ended = True
             elif len(pool):
                 self.held.append(self._add_reader(pool))
-                size = float(pool.row_bytes.sum())
+                size = float(pool.facts.row_bytes.sum())
                 self.count += len(pool)
                 self.fresh += size
                 self.row_bytes = size / len(pool)
 
     def _add_reader(self, pool: NumberedBatch) -> RowSlice:
         """Add their reader to rows; those of a mixture, or of several parts, have it."""
-        if not pool.origins:
-            origins = np.full(len(pool), id(self.rows)), pool.numbers
-            pool = replace(pool, origins=origins, readers={id(self.rows): self.rows})
+        if not pool.facts.origins:
+            origins = (np.full(len(pool), id(self.rows)),)
+            pool = pool.replace_facts(origins=origins, readers={id(self.rows): self.rows})
         return RowSlice(pool.whole or pool, pool.first, pool.first + len(pool))
 
-    def take(self, count: int) -> list[RowSlice]:
-        """Take the rows without which so many cannot be drawn from those held: the first ones."""
-        left, taken, kept = min(self.count, self.buffered + count), list[RowSlice](), list[RowSlice]()
-        for batch, begin, end in self.held:
-            cut = min(begin + left, end)
-            if begin < cut:
-                taken.append(RowSlice(batch, begin, cut))
-            if cut < end:
-                kept.append(RowSlice(batch, cut, end))
-            left -= cut - begin
-        self.held = kept
+    def take(self, rows: int) -> list[RowSlice]:
+        """Take the first rows of those held."""
+        taken = list[RowSlice]()
+        while rows:
+            batch, begin, end = self.held[0]
+            cut = min(begin + rows, end)
+            taken.append(RowSlice(batch, begin, cut))
+            rows -= cut - begin
+            if cut == end:
+                del self.held[0]
+            else:
+                self.held[0] = RowSlice(batch, cut, end)
         return taken
 
     def skip(self, until: int) -> None:
@@ -125,7 +119,7 @@ class Lane:
             self.fill(min(until - self.drawn, _SKIPPED))
             if not (count := min(self.available, until - self.drawn)):
                 return
-            draw_rows([self], [count])
+            LaneDraws([self], [count])
 
 
 def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
@@ -136,64 +130,75 @@ def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
         lane.fill(rows)
 
 
-def draw_rows(lanes: Sequence[Lane], counts: Sequence[int]) -> tuple[JoinedBatches, Array, list[DrawState]]:
-    """Draw rows of several lanes, which keep the others.
+class LaneDraws:
+    """Rows drawn of several lanes.
 
-    Returns rows, the indices of those drawn, lane after lane, and the state of each lane before.
+    joined
+        The rows in the shuffle buffers of all lanes, one after the other, then those that followed.
+    order
+        int64: the rows drawn of them, lane after lane.
     """
-    sizes = np.array([lane.buffered for lane in lanes])
-    drained = np.maximum(0, sizes + counts - [lane.count for lane in lanes])
-    exchanged = counts - drained
-    taken = [lane.take(count) for lane, count in zip(lanes, counts, strict=True)]
-    joined = JoinedBatches.of_slices(list(chain.from_iterable(taken)))
-    begins = offsets_of(np.array([sum(held.rows for held in of_lane) for of_lane in taken]))
-    draws = [lane.random.random(n if size else 0) for lane, n, size in zip(lanes, exchanged, sizes, strict=True)]
-    drain_draws = [lane.random.random(n) for lane, n in zip(lanes, drained, strict=True)]
-    states = [
-        DrawState(
-            lane.epoch,
-            lane.drawn,
-            numbers=joined.numbers[begins[at] : begins[at + 1]],
-            next=int(lane.held[0].batch.numbers[lane.held[0].begin]) if lane.held else lane.following,
-            buffer_size=int(sizes[at]),
-            exchange_draws=draws[at],
-            drain_draws=drain_draws[at],
+
+    def __init__(self, lanes: Sequence[Lane], counts: Sequence[int]) -> None:
+        """Draw `counts` of rows of some lanes, which keep the others."""
+        held, sizes = np.array([lane.count for lane in lanes]), np.array([lane.buffered for lane in lanes])
+        self.counts, self._sizes = counts, sizes
+        drained = np.maximum(0, sizes + counts - held)
+        exchanged = counts - drained
+        buffers = [lane.take(size) for lane, size in zip(lanes, sizes.tolist(), strict=True)]
+        following = [lane.take(count) for lane, count in zip(lanes, exchanged.tolist(), strict=True)]
+        self.joined = JoinedBatches.of_slices([*chain.from_iterable(buffers), *chain.from_iterable(following)])
+        self._slots, self._bounds = offsets_of(sizes), offsets_of(exchanged)
+        self._before = [(lane.epoch, lane.drawn) for lane in lanes]
+        self._next = [
+            int(lane.held[0].batch.numbers[lane.held[0].begin]) if lane.held else lane.following for lane in lanes
+        ]
+        self._draws = [
+            lane.random.random(n if size else 0)
+            for lane, n, size in zip(lanes, exchanged.tolist(), sizes.tolist(), strict=True)
+        ]
+        self._drain_draws = [lane.random.random(n) if n else _NO_DRAWS for lane, n in zip(lanes, drained, strict=True)]
+        self.order, left, ends = self._exchange(exchanged)
+        kept = self.joined.take(left)
+        for lane, count, (begin, end) in zip(lanes, counts, pairwise(ends), strict=True):
+            lane.drawn += count
+            lane.count -= count
+            lane.fresh = 0
+            if begin < end:
+                lane.held.insert(0, RowSlice(kept, begin, end))
+
+    def _exchange(self, exchanged: Array) -> tuple[Array, Array, list[int]]:
+        """The rows drawn of each lane, and those left in the buffers, and where those of each lane begin and end."""
+        slots, firsts = int(self._slots[-1]), self._slots[:-1]
+        drawn, left = np.arange(slots, len(self.joined)), np.arange(0)
+        if slots:
+            lane_sizes, lane_slots = np.repeat(self._sizes, exchanged), np.repeat(firsts, exchanged)
+            drawn, left = exchange_slots(slots_of(np.concatenate(self._draws), lane_sizes) + lane_slots, slots)
+        if not any(map(len, self._drain_draws)):
+            return drawn, left, self._slots.tolist()
+        of_lanes, left_of_lanes = np.split(drawn, self._bounds[1:-1]), np.split(left, self._slots[1:-1])
+        for lane, draws in enumerate(self._drain_draws):
+            emptied, remaining = drain(draws, len(left_of_lanes[lane]))
+            of_lanes[lane] = np.concatenate([of_lanes[lane], left_of_lanes[lane][emptied]])
+            left_of_lanes[lane] = left_of_lanes[lane][remaining]
+        ends = offsets_of(np.array([*map(len, left_of_lanes)])).tolist()
+        return np.concatenate(of_lanes), np.concatenate(left_of_lanes), ends
+
+    def position(self, lane: int, row: int) -> IteratorPosition:
+        """Position in a lane once the rows before `row` of its order are delivered, or all that were drawn."""
+        numbers, slots = self.joined.numbers, int(self._slots[-1])
+        (first, end), (begin, stop) = self._slots[lane : lane + 2], self._bounds[lane : lane + 2] + slots
+        epoch, drawn = self._before[lane]
+        state = DrawState(
+            epoch,
+            drawn,
+            numbers=np.concatenate([numbers[first:end], numbers[begin:stop]]),
+            next=self._next[lane],
+            buffer_size=int(self._sizes[lane]),
+            exchange_draws=self._draws[lane],
+            drain_draws=self._drain_draws[lane],
         )
-        for at, lane in enumerate(lanes)
-    ]
-    drawn, left = _draw_indices(begins, sizes, exchanged, draws=draws, drain_draws=drain_draws)
-    kept = joined.take(np.concatenate(left))
-    ends = offsets_of(np.array([*map(len, left)])).tolist()
-    for lane, count, (begin, end) in zip(lanes, counts, pairwise(ends), strict=True):
-        lane.drawn += count
-        lane.count -= count
-        lane.fresh = 0
-        if begin < end:
-            lane.held.insert(0, RowSlice(kept, begin, end))
-    return joined, np.concatenate(drawn), states
-
-
-def _draw_indices(
-    begins: Array, sizes: Array, exchanged: Array, *, draws: Sequence[Array], drain_draws: Sequence[Array]
-) -> tuple[list[Array], list[Array]]:
-    """The rows drawn of each lane, and those left, of rows that begin at `begins`: first those of its buffer."""
-    slot_bounds, draw_bounds = offsets_of(sizes), offsets_of(exchanged)
-    slots, count = int(slot_bounds[-1]), int(draw_bounds[-1])
-    # Where the rows are of the slots of all buffers, one after the other, and those that the draws let in.
-    firsts = begins[:-1]
-    of_slots = np.repeat(firsts - slot_bounds[:-1], sizes) + np.arange(slots)
-    of_draws = np.repeat(firsts + sizes - draw_bounds[:-1], exchanged) + np.arange(count)
-    if slots:
-        chosen = slots_of(np.concatenate(draws), np.repeat(sizes, exchanged)) + np.repeat(slot_bounds[:-1], exchanged)
-        places = np.concatenate([of_slots, of_draws])
-        of_draws, of_slots = (places[found] for found in exchange_slots(chosen, slots))
-    drawn, left = np.split(of_draws, draw_bounds[1:-1]), np.split(of_slots, slot_bounds[1:-1])
-    for lane, numbers in enumerate(drain_draws):
-        if len(numbers):
-            emptied, remaining = drain(numbers, len(left[lane]))
-            drawn[lane] = np.concatenate([drawn[lane], left[lane][emptied]])
-            left[lane] = left[lane][remaining]
-    return drawn, left
+        return state.position(min(max(row - drawn, 0), self.counts[lane]))
 
 
 class LaneReader(EpochReader):
@@ -219,12 +224,13 @@ class LaneReader(EpochReader):
         return [reader for rows in self._rows() for reader in rows.readers()]
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
-        reader, number = (int(values[fault.row]) for values in pool.origins)
-        return pool.readers[reader].origin(fault.renumber(number))
+        facts = pool.facts.at(slice(fault.row, fault.row + 1))
+        number = facts.origins[1] if len(facts.origins) > 1 else facts.numbers
+        return facts.readers[int(facts.origins[0][0])].origin(fault.renumber(int(number[0])))
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
         left_out = super().leave_out(pool, fault)
-        reader = pool.readers[int(pool.origins[0][fault.row])]
+        reader = pool.facts.readers[int(pool.facts.origins[0][fault.row])]
         if reader not in self._rows() and reader not in self.readers():
             move_reports(reader, self._ended)
         return left_out
@@ -256,7 +262,8 @@ class StepProgress(Progress):
     seat: Seat
     ends: Array  # int64: where the rows of each step of this worker end
     steps: Array  # int64: the number of each of these steps, from the first one of all workers on
-    draws: Mapping[int, tuple[DrawState, int]]  # by part: the state before, and the number of rows that were drawn
+    parts: Sequence[int]  # that rows were drawn of
+    draws: LaneDraws
     taken: Sequence[OrderPosition] | None = None  # after each step, where steps are not full
 
     def end(self) -> OrderPosition:
@@ -272,10 +279,10 @@ class StepProgress(Progress):
         else:
             after = self.taken[number]
         marks = dict(self.before.marks)
-        for part, (state, drawn) in self.draws.items():
+        for at, part in enumerate(self.parts):
             turn, lane = divmod(part, self.order.lanes)
             row = int(self.order.taken_rows(turn, after.taken[turn])[lane])
-            position = state.position(min(max(row - state.delivered, 0), drawn))
+            position = self.draws.position(at, row)
             marks[part] = position.delivered, position
         return replace(after, marks=marks, ahead=self.seat.workers - 1)
 
@@ -284,8 +291,8 @@ class StepProgress(Progress):
 class _Window:
     """Places of the rows of some steps of this worker, in their order."""
 
-    parts: Array  # int64: of each row
-    rows: Array  # int64: in the order of its part
+    parts: Array  # int64: of each row, or of each row of any step
+    rows: Array  # int64: in the order of its part; [steps, rows of a step] where each step has the same parts
     sizes: Array  # int64: number of rows of each step
     steps: Array  # int64: see `StepProgress`
     after: OrderPosition  # after all steps, those of other workers included
@@ -448,7 +455,7 @@ class LaneBatching(Batching):
         opened = self._lanes.lanes
         return {
             part: opened.get(part) or self._open_lane(part, position)
-            for part in np.flatnonzero(np.bincount(parts)).tolist()
+            for part in np.flatnonzero(np.bincount(parts, minlength=1)).tolist()
         }
 
     def _next_window(self, position: OrderPosition, is_first: bool) -> _Window | None:
@@ -530,17 +537,10 @@ class LaneBatching(Batching):
         assert ready is not None
         ready = min(ready, most)
         steps = np.arange(position.ahead, ready, seat.workers)
-        low, high = seat.run(size)
-        parts, rows = np.empty((2, len(steps), high - low), np.int64)
-        turns = (position.turn + steps) % order.turns
-        for turn in np.unique(turns).tolist():
-            turn_steps = np.flatnonzero(turns == turn)
-            first = (turn - position.turn) % order.turns
-            parts[turn_steps], rows[turn_steps] = self._places(
-                turn, position.taken[turn], (steps[turn_steps] - first) // order.turns
-            )
+        parts, rows = self._places_of_steps(position, steps)
+        sizes = np.full(len(steps), rows.shape[1])
         exist, lacks = self._exist(parts, rows, lanes), None
-        if not exist.all():
+        if exist is not None:
             short = [part for part, lane in lanes.items() if lane.failed or order.sizes is not None]
             short_rows = np.isin(parts, short) & ~exist
             if short_rows.any():
@@ -548,21 +548,39 @@ class LaneBatching(Batching):
                 lacks, ready = int(parts[last][short_rows[last]][0]), int(steps[last]) + 1
                 parts, rows, steps, exist = (array[: last + 1] for array in (parts, rows, steps, exist))
         after = replace(order.after_steps(position, size, ready), ahead=int((position.ahead - ready) % seat.workers))
-        sizes = np.full(len(steps), high - low)
-        if not exist.all():
+        if exist is not None:
             if self._options.drop_last:
                 exist &= exist.all(axis=1, keepdims=True)
             parts, rows, sizes = parts[exist], rows[exist], exist.sum(axis=1)
-        return _Window(parts.reshape(-1), rows.reshape(-1), sizes=sizes, steps=steps, after=after, lacks=lacks)
+        elif len(steps) and not parts.strides[0]:  # each step has rows of the same parts
+            parts = parts[0]
+        else:
+            parts, rows = parts.reshape(-1), rows.reshape(-1)
+        return _Window(parts, rows, sizes=sizes, steps=steps, after=after, lacks=lacks)
 
-    def _exist(self, parts: Array, rows: Array, lanes: dict[int, Lane]) -> Array:
-        """True for rows that are not beyond the end of their lane."""
+    def _places_of_steps(self, position: OrderPosition, steps: Array) -> tuple[Array, Array]:
+        """Part and row of each row that this rank takes in some steps after a position: int64 [steps, rows]."""
+        order, turns = self._order, (position.turn + steps) % self._order.turns
+        low, high = self._seat.run(self._step)
+        parts, rows = np.empty((2, len(steps), high - low), np.int64)
+        for turn in np.unique(turns).tolist():
+            of_turn = np.flatnonzero(turns == turn)
+            first = (turn - position.turn) % order.turns
+            places = self._places(turn, position.taken[turn], (steps[of_turn] - first) // order.turns)
+            if len(of_turn) == len(steps):
+                return places
+            parts[of_turn], rows[of_turn] = places
+        return parts, rows
+
+    def _exist(self, parts: Array, rows: Array, lanes: dict[int, Lane]) -> Array | None:
+        """True for rows that are not beyond the end of their lane; None: all are not."""
         if not any(lane.ended for lane in lanes.values()):
-            return np.ones(parts.shape, np.bool_)
+            return None
         ends = np.full(self._order.parts, np.iinfo(np.int64).max)
         for part, lane in lanes.items():
             ends[part] = ends[part] if lane.end is None else lane.end
-        return rows < ends[parts]
+        exist = rows < ends[parts]
+        return None if exist.all() else exist
 
     def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
         """Steps of a process alone, which fills its batches across places that are empty."""
@@ -578,7 +596,8 @@ class LaneBatching(Batching):
         end, lacks = min([*limits, *([(last, -1)] if not limits else []), (begin + most * size, -1)])
         ended, end = lacks >= 0 or (is_last and end >= last), max(begin, end)
         numbers, rows = order.places(0, begin, end)
-        at = np.flatnonzero(self._exist(numbers, rows, lanes))
+        exist = self._exist(numbers, rows, lanes)
+        at = np.arange(len(rows)) if exist is None else np.flatnonzero(exist)
         if ended and not len(at) and lacks < 0:
             return None
         count = len(at) // size * size
@@ -640,15 +659,14 @@ class LaneBatching(Batching):
             lane.fill(until - lane.drawn)
             lanes.append(lane)
             counts.append(min(lane.available, until - lane.drawn))
-        if not len(window.parts):
+        if not window.rows.size:
             return None
         firsts = np.array([lane.drawn for lane in lanes], np.int64)
-        pool, drawn, states = draw_rows(lanes, counts)
+        draws = LaneDraws(lanes, counts)
         at = np.zeros(order.parts, np.int64)
         at[[*opened]] = offsets_of(np.array(counts))[:-1] - firsts
-        indices = drawn[at[window.parts] + window.rows]
+        indices = draws.order[(window.rows + at[window.parts]).reshape(-1)]
         ends = np.cumsum(window.sizes)
-        draws = {part: (state, count) for part, state, count in zip(opened, states, counts, strict=True)}
         before = replace(position, marks=self._marks)
         progress = StepProgress(
             order,
@@ -657,11 +675,14 @@ class LaneBatching(Batching):
             seat=self._seat,
             ends=ends,
             steps=window.steps,
+            parts=[*opened],
             draws=draws,
             taken=window.taken,
         )
-        batches = Batches(order=indices, ends=ends, arrived=ends, leftover=np.empty(0, np.int64))
-        return Drawn(pool, progress, self._ends_epoch(window), batches, order=indices)
+        batches = None
+        if len(indices) != len(ends) * self._batch_size:  # some step is not full
+            batches = Batches(order=indices, ends=ends, arrived=ends, leftover=np.empty(0, np.int64))
+        return Drawn(draws.joined, progress, self._ends_epoch(window), batches, order=indices)
 
     def _ends_epoch(self, window: _Window) -> bool:
         """True if a window has the last rows of all workers, and this worker knows it."""

@@ -24,7 +24,7 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.classes import Classes
-from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
 from tfrecord_io.rows.training.mixture import Mixture
 from tfrecord_io.rows.training.shuffle_buffer import random_stream
 
@@ -204,21 +204,21 @@ class MixedReader(SequenceReader):
             if not count:
                 continue
             pool = NumberedBatch.concat(of_part).slice(0, count)
-            mean = float(pool.row_bytes.mean())
+            mean = float(pool.facts.row_bytes.mean())
             self._mean += (mean - self._mean) * (0.1 if self._mean else 1)
             mine = np.flatnonzero(self._epochs.share.mask(places[:count] + at))
             pool = pool if len(mine) == count else pool.take(mine)
             pool = pool if self._is_late else pool.make_windows(shares=False)
             source = [] if mixture.source_column is None else [pa.array(np.full(len(pool), number, np.int64))]
             rows = pa.RecordBatch.from_arrays([*pool.rows.columns, *source], schema=self._schema)
-            pools.append(replace(pool, rows=rows))
+            pools.append(pool.replace_rows(rows))
             positions.append(places[mine])
         place = np.concatenate(positions)
         order = np.argsort(place)
         pool = NumberedBatch.concat(pools).take(
             order
         )  # a copy of a single pool, too: callers write to it, and parts keep theirs
-        return replace(pool, numbers=place[order] + (at + shift))
+        return pool.replace_facts(numbers=place[order] + (at + shift))
 
     # Reports and faults ----------------------------------------------------------------------------------------------
 
@@ -233,12 +233,12 @@ class MixedReader(SequenceReader):
         return [part.rows for part in self._used]
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
-        reader, number = (int(values[fault.row]) for values in pool.origins)
-        return pool.readers[reader].origin(fault.renumber(number))
+        reader, number = (int(values[fault.row]) for values in pool.facts.origins)
+        return pool.facts.readers[reader].origin(fault.renumber(number))
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
         left_out = super().leave_out(pool, fault)
-        reader = pool.readers[int(pool.origins[0][fault.row])]
+        reader = pool.facts.readers[int(pool.facts.origins[0][fault.row])]
         if reader not in self.readers():
             move_reports(reader, self._ended)
         return left_out
@@ -326,7 +326,7 @@ class _Part:
             for pool in kept if is_kept else rows:
                 if not is_kept:
                     origins = np.full(len(pool), id(rows)), pool.numbers
-                    pool = replace(pool, origins=origins, readers={id(rows): rows})
+                    pool = pool.replace_facts(origins=origins, readers={id(rows): rows})
                 if counted is not None and self.taken - self._begin + len(pool) > counted:
                     self._refuse("more", counted)
                 if keeps and not is_kept:
@@ -488,7 +488,7 @@ class BalancedReader(SequenceReader):
         batches = epochs.mixture.read_rows(epochs.lookups, datasets, rows).to_batches()
         ends, mean = np.cumsum(list(map(len, batches))), (epochs.bytes_read - before) / len(numbers)
         parts = zip(np.split(numbers, ends[:-1]), batches, strict=True)
-        return [NumberedBatch(part, batch, np.full(len(part), mean)) for part, batch in parts]
+        return [NumberedBatch(RowFacts(part, np.full(len(part), mean)), batch) for part, batch in parts]
 
     # Reports and faults ----------------------------------------------------------------------------------------------
 

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.rows.training.checkpoint import IteratorPosition
 
@@ -133,6 +134,13 @@ class Order:
 
     # Positions of a turn ----------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _least(self) -> list[int]:
+        """Rows of the shortest lane of each turn."""
+        assert self.sizes is not None
+        least: list[int] = self.sizes.min(axis=1).tolist()
+        return least
+
     def _before(self, turn: int, rounds: int) -> int:
         """Number of positions before a round, in which each lane gives a row."""
         assert self.sizes is not None
@@ -154,7 +162,7 @@ class Order:
             return (position + self.lanes - 1 - np.arange(self.lanes)) // self.lanes
         turn_rows = self.sizes[turn]
         rounds, first = divmod(position, self.lanes)
-        if rounds < turn_rows.min():  # no lane has ended
+        if rounds < self._least[turn]:  # no lane has ended
             return rounds + (np.arange(self.lanes) < first)
         rounds = self._round(turn, position)
         goes_on = turn_rows > rounds
@@ -163,7 +171,7 @@ class Order:
 
     def position_of(self, turn: int, lane: int, row: int) -> int:
         """Position of a row of a lane; of the row after the last one: the first position at which the lane lacks it."""
-        if self.sizes is None:
+        if self.sizes is None or row < self._least[turn]:
             return row * self.lanes + lane
         return self._before(turn, row) + int((self.sizes[turn, :lane] > row).sum())
 
@@ -174,7 +182,7 @@ class Order:
         >>> lanes.tolist(), rows.tolist()
         ([2, 0, 1, 2], [0, 1, 1, 1])
         """
-        if self.sizes is None or -(-end // self.lanes) <= self.sizes[turn].min():
+        if self.sizes is None or -(-end // self.lanes) <= self._least[turn]:
             rows, lanes = np.divmod(np.arange(begin, end), self.lanes)
             return lanes, rows
         turn_rows = self.sizes[turn]

@@ -24,7 +24,7 @@ from tfrecord_io.rows.arrays.representation import ColumnRepresentation
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, Share
+from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
 from tfrecord_io.rows.training.files import FileEpochs, Files
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
@@ -520,12 +520,12 @@ class WindowReader(EpochReader):
                 rows, windows, numbers = rows[indices], windows[indices], numbers[indices]
             if len(rows):
                 self.next = int(numbers[-1]) + 1
-                size = batch.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
+                size = batch.facts.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
                 if self._form.is_late:
                     made = {episodes.images.number: episodes}
-                    yield NumberedBatch(numbers, episodes.late(rows, windows), size, episodes=made)
+                    yield NumberedBatch(RowFacts(numbers, size), episodes.late(rows, windows), made)
                 else:
-                    yield NumberedBatch(numbers, episodes.windows(rows, windows), size)
+                    yield NumberedBatch(RowFacts(numbers, size), episodes.windows(rows, windows))
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """Reader of the episode of a window, and the fault with the number of the episode."""

@@ -351,12 +351,12 @@ class ReplaceFolders(_Grown):
         return old_files.in_folders({name for name in old_files.folder_names if values[name] not in replaced})
 
 
-def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
-    """The change for a caller's `mode`, of a dataset that `grows` or has numbered names."""
+def change_of(mode: str | None, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
+    """The change for a caller's `mode`, by default "error", of a dataset that `grows` or has numbered names."""
     if not grows:
         return Whole(overwrite=mode == "overwrite")
     if mode == "overwrite":
         return Overwrite(unite, partition_by)
     if mode == "overwrite_partitions":
         return ReplaceFolders(unite, partition_by)
-    return Append(unite, partition_by, must_be_new=mode == "error")
+    return Append(unite, partition_by, must_be_new=mode in (None, "error"))

@@ -137,8 +137,8 @@ class Publication:
     Published: TypeAlias = PublishedDataset
 
     @staticmethod
-    def change_of(mode: str, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
-        """The change that a caller's `mode` asks for, of a dataset that `grows` or has numbered names."""
+    def change_of(mode: str | None, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:
+        """The change for a caller's `mode`, by default "error", of a dataset that `grows` or has numbered names."""
         return change_of(mode, unite, partition_by, grows=grows)
 
     @classmethod
