@@ -40,7 +40,10 @@ SHAPES: dict[str, Any] = {  # the argument of `tfr.tensor`
     "one feature": "image/shape",
     "one unknown": ("height", None, 3),
 }
-PARTS = ("example", "steps", "context")  # of a SequenceExample: sizes in each step, or in the context for all
+# Of a SequenceExample: sizes in each step, or in the context for all. Of an Example with several arrays: likewise.
+SEQUENCES = ("steps", "context")
+LISTS = ("list", "shared list")
+PARTS = ("example", *SEQUENCES, *LISTS)
 
 
 class Layout(NamedTuple):
@@ -53,7 +56,17 @@ class Layout(NamedTuple):
     def schema(self) -> dict[str, Any]:
         dtype = "image/dtype" if self.dtype_feature else self.dtype
         item = tfr.tensor(dtype, SHAPES[self.shape])
-        return {"image_raw": item if self.part == "example" else tfr.sequence(item), "label": "int64"}
+        if self.part != "example":
+            item = tfr.sequence(item) if self.part in SEQUENCES else tfr.list_(item)
+        return {"image_raw": item, "label": "int64"}
+
+    @property
+    def record_type(self) -> str:
+        return "sequence_example" if self.part in SEQUENCES else "example"
+
+    @property
+    def message(self) -> type[Example] | type[SequenceExample]:
+        return SequenceExample if self.part in SEQUENCES else Example
 
     def sizes(self, array: Array) -> dict[str, list[int]]:
         height, width, depth = array.shape
@@ -72,6 +85,13 @@ class Layout(NamedTuple):
         sizes = [{name: feature(size) for name, size in self.sizes(a).items()} | stated for a in arrays]
         if self.part == "example":
             return Example(features=Features(feature=context | sizes[0] | {"image_raw": values[0]})).SerializeToString()
+        if self.part in LISTS:
+            context["image_raw"] = Feature(bytes_list=BytesList(value=[array.tobytes() for array in arrays]))
+            of_all = stated | sizes[0] if self.part == "shared list" else stated
+            of_each = {} if self.part == "shared list" else self.sizes(arrays[0])
+            for name in of_each:
+                of_all[name] = feature([size for array in arrays for size in self.sizes(array)[name]])
+            return Example(features=Features(feature=context | of_all)).SerializeToString()
         lists = {"image_raw": FeatureList(feature=values)}
         if self.part == "context":
             context |= sizes[0] if sizes else {}
@@ -92,13 +112,13 @@ def feature(value: Any, *, floats: bool = False) -> Feature:
 
 @st.composite
 def layouts(draw: st.DrawFn) -> Layout:
-    dtype = draw(st.sampled_from(["uint8", "uint16", "float32"]))
+    dtype, part = draw(st.sampled_from(["uint8", "uint16", "float32"])), draw(st.sampled_from(PARTS))
     return Layout(
-        shape=draw(st.sampled_from([*SHAPES])),
-        part=draw(st.sampled_from(PARTS)),
+        shape=draw(st.sampled_from([name for name in SHAPES if part != "list" or name != "one feature"])),
+        part=part,
         dtype=dtype,
         dtype_feature=draw(st.sampled_from(["", "name", "number"])),
-        as_list=dtype == "float32" and draw(st.booleans()),
+        as_list=dtype == "float32" and part not in LISTS and draw(st.booleans()),
     )
 
 
@@ -117,7 +137,7 @@ def rows_of(draw: st.DrawFn, layout: Layout) -> list[list[Array]]:
     for _ in range(draw(st.integers(1, 6))):
         count = 1 if layout.part == "example" else draw(st.integers(1, 3))
         one = draw(shapes)
-        of_row = [one if layout.part != "steps" else draw(shapes) for _ in range(count)]
+        of_row = [draw(shapes) if layout.part in ("steps", "list") else one for _ in range(count)]
         rows.append([array(common or shape) for shape in of_row])
     return rows
 
@@ -186,15 +206,14 @@ def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject
             for number, arrays in enumerate(rows):
                 writer.write(layout.record(number, arrays))
         table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
-        record_type = "example" if layout.part == "example" else "sequence_example"
-        tfr.write_tfrecord(table, again, record_type=record_type)
+        tfr.write_tfrecord(table, again, record_type=layout.record_type)
         for schema in (None, layout.schema()):
             copy = tfr.read_table(tfr.dataset(again, schema=schema, sample="all"))
             assert copy.equals(table)
-        tfr.write_tfrecord(table, again, record_type=record_type, embed_schema=False, mode="overwrite")
+        tfr.write_tfrecord(table, again, record_type=layout.record_type, embed_schema=False, mode="overwrite")
         with tfr.RecordReader(again) as reader:
             for number, (record, arrays) in enumerate(zip(reader, rows, strict=True)):
-                kind = Example if layout.part == "example" else SequenceExample
+                kind = layout.message
                 found, expected = kind.FromString(record), kind.FromString(layout.record(number, arrays))
                 assert found == expected
 
@@ -354,7 +373,7 @@ def test_arrays_that_share_their_sizes_are_written_back(part: str, data: st.Data
     """Two arrays of one shape, of which a record has one, the other, or both: each record is written as it was."""
     layout = Layout("names", part, "uint8", data.draw(st.sampled_from(["", "name", "number"])), as_list=False)
     present = data.draw(st.lists(st.sampled_from([("first",), ("second",), ("first", "second")]), min_size=1))
-    kind = Example if part == "example" else SequenceExample
+    kind = layout.message
     records = []
     for row, names in enumerate(present):
         arrays = data.draw(rows_of(layout), label=f"arrays of record {row}")[0]
@@ -372,8 +391,7 @@ def test_arrays_that_share_their_sizes_are_written_back(part: str, data: st.Data
                 writer.write(message.SerializeToString())
         schema = {"first": item, "second": item, "label": "int64"}
         table = tfr.read_table(tfr.dataset(path, schema=schema, sample="all"))
-        record_type = "example" if kind is Example else "sequence_example"
-        tfr.write_tfrecord(table, again, record_type=record_type, embed_schema=False)
+        tfr.write_tfrecord(table, again, record_type=layout.record_type, embed_schema=False)
         with tfr.RecordReader(again) as reader:
             assert [kind.FromString(record) for record in reader] == records
 
@@ -396,3 +414,104 @@ def test_arrays_of_different_sizes_cannot_share_a_feature(tmp_path: Path) -> Non
     columns = {"first": [np.zeros((1, 2), np.uint8)] * 2, "second": [np.zeros((1, s), np.uint8) for s in (2, 3)]}
     with pytest.raises(tfr.errors.EncodeError, match=r"record 1: .*'width'.*have different sizes"):
         tfr.write_tfrecord(columns, tmp_path / "a.tfrecord", schema={"first": item, "second": item})
+
+
+def test_an_array_that_moved_into_a_struct_is_written_with_companions(tmp_path: Path) -> None:
+    layout = Layout("names", "example", "uint8", "", as_list=False)
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        writer.write(layout.record(0, [np.ones((2, 3, 1), np.uint8)]))
+    table = tfr.read_table(tmp_path / "a", schema=layout.schema())
+    columns = [column.combine_chunks() for column in table.columns]
+    moved = pa.table({"both": pa.StructArray.from_arrays(columns, fields=list(table.schema))})
+    tfr.write_tfrecord(moved, tmp_path / "b")
+    with tfr.RecordReader(tmp_path / "b") as reader:
+        assert {*tfr.decode_example(next(reader))} == {
+            "both/image_raw",
+            "both/image_raw/shape",
+            "both/image_raw/dtype",
+            "both/label",
+        }
+    assert tfr.read_table(tmp_path / "b").equals(moved)
+
+
+def test_arrays_in_structs_have_no_shape_from_features() -> None:
+    image = tfr.tensor("uint8", ("height", "width")).named("image").to_arrow()
+    for type_ in (pa.struct([image]), pa.list_(pa.struct([image])), pa.list_(image)):
+        with pytest.raises(
+            tfr.errors.SchemaError, match="'image' in it has the shape of other features, as only columns"
+        ):
+            tfr.Schema({"data": type_})
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        tfr.scalar("int64"),
+        tfr.list_("int64"),
+        tfr.list_(tfr.tensor("uint8", ("height",))),
+        tfr.sequence("int64"),
+        tfr.tensor("uint8", (2, None, None)),
+        tfr.tensor("uint8", (2, 3), encoding="tensor_proto"),
+        tfr.tensor("string", (2,)),
+    ],
+)
+def test_other_fields_are_no_items_of_lists(item: tfr.Field) -> None:
+    with pytest.raises(tfr.errors.SchemaError):
+        tfr.list_(item)
+
+
+@pytest.mark.parametrize(
+    ("heights", "reason"),
+    [
+        ([2, 2, 2], "'height' has 3 sizes, and the record has 2 arrays whose size it states"),
+        ([2, 3], r"state the shape \(3, 3\) of 9 values of uint8, and the record has 6"),
+        ([2, -3], r"state the shape \(-3, 3\), which no array has"),
+        ([2**40, 2**40], r"state the shape \(1099511627776, 3\), which no array has"),
+    ],
+)
+def test_sizes_that_do_not_fit_a_list_of_arrays_are_named(tmp_path: Path, heights: list[int], reason: str) -> None:
+    good = {"images": [bytes(6), bytes(3)], "height": [2, 1], "width": 3}
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        writer.write(tfr.encode_example(good))
+        writer.write(tfr.encode_example({"images": [bytes(6), bytes(6)], "height": heights, "width": 3}))
+    schema = {"images": tfr.list_(tfr.tensor("uint8", ("height", "width")))}
+    with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
+        tfr.read_table(tmp_path / "a", schema=schema)
+    assert (caught.value.record, caught.value.feature) == (1, "images")
+
+
+@settings(max_examples=rounds(100))
+@given(st.data())
+def test_lists_of_arrays_of_a_known_shape_are_values_of_a_feature(data: st.DataObject) -> None:
+    shape = tuple(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3)))
+    dtype = data.draw(st.sampled_from(["uint8", "int16", "float32", "complex64"]))
+    unknown = data.draw(st.sampled_from([None, *range(len(shape))]))
+    declared = tuple(None if at == unknown else size for at, size in enumerate(shape))
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=5))
+    rows = [np.arange(count * np.prod(shape, dtype=int)).reshape(count, *shape).astype(dtype) for count in counts]
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        records = [
+            Example(features=Features(feature={"x": Feature(bytes_list=BytesList(value=[a.tobytes() for a in row]))}))
+            for row in rows
+        ]
+        with tfr.RecordWriter(path) as writer:
+            for record in records:
+                writer.write(record.SerializeToString())
+        schema = {"x": tfr.list_(tfr.tensor(dtype, declared))}
+        if unknown is not None and 0 in (size for size in declared if size is not None):
+            return  # the unknown size does not follow
+        table = tfr.read_table(path, schema=schema)
+        for found, row in zip(tfr.read_tfrecord(path, schema=schema)["x"], rows, strict=True):
+            assert len(found) == len(row)
+            for own, array in zip(found, row, strict=True):
+                same(own, [array]) if array.ndim == 3 else np.testing.assert_array_equal(np.asarray(own), array)
+        tfr.write_tfrecord(table, again)
+        assert tfr.read_table(again).equals(table)
+        tfr.write_tfrecord(table, again, embed_schema=False, mode="overwrite")
+        with tfr.RecordReader(again) as reader:
+            assert [Example.FromString(record) for record in reader] == records
+        text = tfr.Schema(schema).to_python()
+        names: dict[str, Any] = {}
+        exec(text, names)
+        assert names["schema"] == tfr.Schema(schema)

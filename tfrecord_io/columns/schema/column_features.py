@@ -64,6 +64,7 @@ ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 # that of those of float64 alone.
 EXTENSION_ENCODING_KEY = b"tfrecord_io.extension_encoding"
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that holds a list column
+CONTEXT = "context"
 FEATURE_LIST = "feature_list"
 NULL_POSITIONS = "/null_positions"  # ends the name of the feature of the positions of nulls
 LIST = "list"  # the values themselves
@@ -139,6 +140,15 @@ def is_nested(field: pa.Field) -> bool:
 def is_marked_feature_list(field: pa.Field) -> bool:
     """True if the metadata says that the column is a feature list."""
     return (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+
+
+def is_list_of_arrays(field: pa.Field) -> bool:
+    """True if a context feature has the arrays of a row as its values, of shapes that its metadata says where to find.
+
+    Other lists of arrays are feature lists, or nested.
+    """
+    metadata = field.metadata or {}
+    return metadata.get(PART_KEY) == CONTEXT.encode() and ShapeSource.entry_of(metadata) is not None
 
 
 def step_field(field: pa.Field) -> pa.Field | None:
@@ -249,7 +259,9 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
-    rules, source = _rules(encoding, feature), ShapeSource.from_metadata(field.metadata, feature)
+    rules = _rules(encoding, feature)
+    # An array in a struct, where it may be since it was read, has companions.
+    source = None if path else ShapeSource.from_metadata(field.metadata, feature)
     try:
         rules.check(element, shape if source is None else ())  # other features state what a list does not
     except ValueError as error:
@@ -572,7 +584,7 @@ def stored_as(field: pa.Field) -> str | None:
     """
     if encoding_of(field) == BY_WIRE:  # which is bytes when it is written
         return None
-    is_feature_list = needs_nesting(field) and not is_nested(field)
+    is_feature_list = is_list_of_arrays(field) or (needs_nesting(field) and not is_nested(field))
     try:
         stored = column_leaves(field, in_steps=is_feature_list)
     except UnsupportedType:  # only messages of other types have such a column
@@ -598,6 +610,8 @@ def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
     (True, False)
     """
     type_ = drop_run_ends(field.type)
+    if is_list_of_arrays(field):
+        return False
     if has_named_extension(field):
         return True
     step = drop_run_ends(type_.value_type) if in_steps and is_list_like(type_) else None

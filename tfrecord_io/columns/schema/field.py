@@ -35,6 +35,7 @@ from tfrecord_io.columns.schema.column_features import (
     size_of,
     stored_as,
 )
+from tfrecord_io.columns.schema.column_features import CONTEXT as CONTEXT
 from tfrecord_io.columns.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
@@ -50,6 +51,7 @@ from tfrecord_io.columns.schema.types import (
     plain_kind,
     refuse_deep,
     store_bools_as_bytes,
+    types_within,
 )
 from tfrecord_io.errors import SchemaError
 
@@ -212,7 +214,6 @@ BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbe
 
 _TYPE_WIDTH = 1000  # characters of a type's name
 
-CONTEXT = "context"
 NULL = "null"  # the value of `Field.empty`
 PARTS = (CONTEXT, FEATURE_LIST)
 _NONE: Mapping[bytes, bytes] = MappingProxyType({})
@@ -290,6 +291,8 @@ class Field:
             refuse_deep(self.feature, self.type)
         except UnsupportedType as error:
             raise SchemaError(error.reason, feature=self.feature or None, hint=error.advice) from error
+        if t.is_nested(self.type):
+            self._refuse_open_parts()
         self._set_part()
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
@@ -300,6 +303,16 @@ class Field:
         if self.default is not None:
             self._set_default()
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+    def _refuse_open_parts(self) -> None:
+        """Refuse a struct, or another type, that has an array in it whose shape stands in other features."""
+        for part in types_within(self.type):
+            for at in range(part.num_fields if t.is_nested(part) else 0):
+                source = ShapeSource.from_metadata((child := part.field(at)).metadata, self.feature)
+                if source is not None and source.is_open:
+                    reason = f"'{printable(child.name)}' in it has the shape of other features, as only columns may"
+                    advice = "declare its feature as a column of its own; lists of arrays by list_(tensor(…))"
+                    raise SchemaError(reason, feature=self.feature or None, got=str(self.type), hint=advice)
 
     def _set_part(self) -> None:
         if self.part is None:
@@ -356,12 +369,19 @@ class Field:
 
     @property
     def value(self) -> pa.DataType:
-        """Type of a row's value; for a feature list that of one step."""
-        return self.type.value_type if self.part == FEATURE_LIST else self.type
+        """Type of a row's value; for a feature list that of one step, for a list of arrays that of one array."""
+        return self.type.value_type if self.part == FEATURE_LIST or self.is_list_of_arrays else self.type
+
+    @property
+    def is_list_of_arrays(self) -> bool:
+        """True if the arrays of a row are the values of one context feature: see `tfrecord_io.list_`."""
+        if self.part != CONTEXT or not is_list_like(self.type) or not is_any_tensor(self.type.value_type):
+            return False
+        return ShapeSource.entry_of(self.metadata) is not None
 
     @property
     def tensor(self) -> pa.Field:
-        """The field of a row's tensor; for a feature list that of one step's."""
+        """The field of a row's tensor; for a feature list that of one step's, in a list that of one array."""
         return pa.field(self.column, self.value, metadata=dict(self.metadata))
 
     @property
@@ -415,6 +435,7 @@ class Field:
             "feature list": "" if self.part == FEATURE_LIST else None,
             "feature": printable(self.feature) if self.feature != self.column else None,
             "encoding": self.encoding if self.encoding != LIST else None,
+            "list of arrays": "" if self.is_list_of_arrays else None,
             "stored as": stored_as(self.to_arrow()),
             "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
             **_source_notes(self),

@@ -16,7 +16,16 @@ from pyarrow import types as t
 
 from tfrecord_io.base import check_keywords, printable
 from tfrecord_io.bytes import Dtype, ShapeSource
-from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW, as_shape, fixed_part, size_of
+from tfrecord_io.columns.schema.column_features import (
+    BY_WIRE,
+    CONTEXT,
+    FEATURE_LIST,
+    LIST,
+    RAW,
+    as_shape,
+    fixed_part,
+    size_of,
+)
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.tensor_types import (
     TENSOR_ENCODINGS,
@@ -102,11 +111,15 @@ def list_(
     Field(fixed_size_list<item: float>[3])
     >>> list_(image(resize=(64, 64)))
     Field(list<item: binary>, image RGB, resize (64, 64))
+    >>> list_(tensor("uint8", ("height", "width")))
+    Field(list<item: tensor<uint8>[?,?]>, encoding raw, list of arrays, shape from ('height', 'width'))
 
     Parameters
     ----------
     type : pa.DataType, str, dtype or Field
-        Of one value; or what `image` returns, for lists of images: the frames of a video, several views.
+        Of one value; or what `image` returns, for lists of images: the frames of a video, several views. Or what
+        `tensor` returns: each value of the feature is the bytes of an array. A feature that states a size has one for
+        each array, or one for all; one that states all sizes, or the dtype, has those of all.
     length : int, optional
         The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
     default, required, feature, encoding, empty
@@ -117,16 +130,55 @@ def list_(
     """
     from tfrecord_io.columns.schema.image_form import image_form
 
-    form = image_form(type) if isinstance(type, Field) else None
-    value = as_arrow_type(type if form is None else type.type)
+    form, source = None, None
+    if isinstance(type, Field):
+        form, source = image_form(type), _list_source(type)
+        if form is None and source is None:
+            raise SchemaError("a list is made of a type, an image or a tensor", got=repr(type))
+    value = type.type if isinstance(type, Field) else as_arrow_type(type)
     try:
         whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
     except (ValueError, TypeError) as error:
         raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
+    if source is not None:
+        if encoding != LIST or default is not None or part not in (None, CONTEXT):
+            reason = "lists of arrays have no encoding=, default= and feature lists"
+            raise SchemaError(reason, hint="make feature lists with tfr.sequence")
+        return _field(
+            whole,
+            feature,
+            encoding=RAW if is_any_tensor(value) else LIST,
+            required=required,
+            default=None,
+            part=CONTEXT,
+            shape=type.shape,
+            metadata={**type.metadata, **source.metadata},
+            empty=empty,
+        )
     metadata = None if form is None else form.metadata(in_list=True)
     return _field(
         whole, feature, encoding=encoding, required=required, default=default, part=part, metadata=metadata, empty=empty
     )
+
+
+def _list_source(item: Field) -> ShapeSource | None:
+    """The source of the shapes of arrays that are values of one feature; None for another field.
+
+    A shape that is known needs no feature, and no record.
+    """
+    source = ShapeSource.from_metadata(item.metadata, item.feature)
+    if is_list_like(item.type) or (source is None and not is_any_tensor(item.type)):
+        return None
+    if item.encoding not in (BY_WIRE, RAW) and is_any_tensor(item.type):
+        reason = f"the encoding {item.encoding!r} is not one of lists of arrays"
+        raise SchemaError(reason, expected=(BY_WIRE, RAW), got=item.encoding)
+    if source is not None:
+        return source
+    element, shape = element_and_shape(item.to_arrow())
+    if shape.count(None) > 1:
+        reason = f"the shape {shape} has several dimensions whose sizes are in no feature"
+        raise SchemaError(reason, got=shape, hint="name the feature of each, or state the sizes")
+    return ShapeSource(shape, element=element.name).decide(RAW, is_number=False, in_context=True)
 
 
 @check_keywords
@@ -399,6 +451,9 @@ def sequence(item: Any, *, default: Any = None, required: bool | None = None, fe
     step = item if isinstance(item, Field) else Field("", as_arrow_type(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
+    if is_list_like(step.type) and ShapeSource.entry_of(step.metadata) is not None:
+        reason = "a step of a feature list is one array, not a list of them"
+        raise SchemaError(reason, got=repr(step), hint="make it of tensor()")
     type_ = pa.list_(step.type)
     if (form := image_form(step)) is not None:
         return _field(

@@ -167,6 +167,9 @@ def _describe(f: Field) -> dict[str, Feature]:
     if t.is_struct(f.type) or (Column(f.type).is_list and t.is_struct(f.type.value_type)):
         children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]
         return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
+    if f.is_list_of_arrays:
+        size = f.type.list_size if t.is_fixed_size_list(f.type) and f.required else None
+        return {f.feature: VarLenFeature("string") if size is None else FixedLenFeature((size,), "string")}
     dtype = _dtype(f, f.type)
     if dtype is None:
         return {}

@@ -514,7 +514,12 @@ def feature_message(field: Field) -> Any:
         message.presence.min_count = 1
     if TensorEncoding.of(field.encoding).one_value_per_cell:
         message.type = BYTES
-        _set_single(message, bool(field.required))
+        if not field.is_list_of_arrays:
+            _set_single(message, bool(field.required))
+        elif t.is_fixed_size_list(field.type):
+            message.value_count.min = message.value_count.max = field.type.list_size
+        else:
+            message.value_count.min = 0
         return message
     value = _value_type(field)
     _set_domain(message, value, field)

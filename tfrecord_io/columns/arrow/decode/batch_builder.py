@@ -276,13 +276,18 @@ def _tensors(field: Field, checks: Companions | None) -> Maker:
 
     tensors, own = TensorColumn(field.feature, field.tensor, field.encoding), checks or Companions.NONE
     (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
-    if field.part == FEATURE_LIST:
-        from tfrecord_io.columns.arrow.decode.lists import feature_list_array
+    if field.part == FEATURE_LIST or field.is_list_of_arrays:
+        from tfrecord_io.columns.arrow.decode.lists import feature_list_array, values_as_steps
 
         def steps(columns: Columns, rows: int) -> pa.Array:
-            return _Leaf(leaf, partial(feature_list_array, field.type, tensors.steps(columns, own))).array(
-                columns, rows
-            )
+            if field.part != FEATURE_LIST and (column := columns.get(field.feature)) is not None:
+                columns = {**columns, field.feature: values_as_steps(column)}
+            try:
+                restore = partial(feature_list_array, field.type, tensors.steps(columns, own))
+            except RowFault as fault:  # of the features that state sizes
+                fault.feature = fault.feature or leaf.feature
+                raise
+            return _Leaf(leaf, restore).array(columns, rows)
 
         return steps
     return _Leaf(leaf, tensors.array, own).array

@@ -105,6 +105,8 @@ def plan_columns(
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
+            if field.is_list_of_arrays:
+                layout = Layout.LIST
             if field.empty is not None and layout is Layout.SCALAR:
                 layout = Layout.ANY  # `empties_to_nulls` makes it scalar
             columns[key] = PlanColumn(
@@ -221,7 +223,7 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     if kind is not None and field.encoding == LIST:
         return [Leaf(field.feature, (), type=field.type, kind=kind, layout=Layout.SCALAR)]
     column = _column(field)
-    if in_steps and is_list_like(column.type):
+    if (in_steps or field.is_list_of_arrays) and is_list_like(column.type):
         column = column.with_type(column.type.value_type)
         if t.is_struct(column.type):
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"

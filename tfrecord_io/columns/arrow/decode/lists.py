@@ -106,6 +106,17 @@ def feature_list_array(type_: pa.DataType, step: Restore, column: ColumnBuffers)
     )
 
 
+def values_as_steps(column: ColumnBuffers) -> ColumnBuffers:
+    """A feature of lists of bytes as a feature list, whose steps are the values."""
+    if is_nothing(column) or column.offsets is None or column.value_offsets is None:
+        return column
+    begin, end = int(column.offsets[0]), int(column.offsets[-1])
+    steps = ColumnBuffers(column.name, column.kind, Layout.SCALAR, end - begin)
+    steps.values, steps.value_offsets = column.values, column.value_offsets[begin : end + 1]
+    offsets = column.offsets - begin if begin else column.offsets
+    return replace(column, offsets=offsets, values=None, value_offsets=None, steps=steps)
+
+
 def wrap(
     type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array
 ) -> pa.Array:

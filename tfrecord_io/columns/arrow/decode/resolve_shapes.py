@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
@@ -26,6 +25,7 @@ from tfrecord_io.columns.schema.field_makers import as_field, is_call
 from tfrecord_io.columns.schema.image_form import RawImageForm
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
+from tfrecord_io.columns.schema.types import is_list_like, relist
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
 
@@ -179,6 +179,11 @@ class _OpenColumn:
     def feature(self) -> str:
         return self.field.feature or self.column
 
+    @property
+    def _axes(self) -> tuple[str, ...]:
+        """The features with one size each."""
+        return () if isinstance(self.source.axes, str) else self.source.sizes
+
     def assume(self) -> Field:
         """The field with a type of arrays; of what is not known, any."""
         return self._as_tensor(self.source.element or "uint8", self.source.shape or (None,), self.field.metadata)
@@ -191,7 +196,7 @@ class _OpenColumn:
             dtype, is_number = self._dtype(columns)
         kinds = {c.kind for part in columns for c in _columns_of(part, self.feature) if c.value_row >= 0}
         encoding = RAW if Kind.BYTES in kinds else LIST if kinds else source.encoding
-        in_context = field.part == FEATURE_LIST and self._is_in_context(columns)
+        in_context = is_list_like(field.type) and self._is_in_context(columns)
         closed = source.decide(encoding, is_number=is_number, in_context=in_context)
         metadata = {**field.metadata, **closed.metadata}
         if shape is None or dtype is None:  # no record has an array: the column stays one of bytes
@@ -205,18 +210,25 @@ class _OpenColumn:
     def _as_tensor(self, dtype: str, shape: Shape, metadata: Mapping[bytes, bytes]) -> Field:
         """The field of arrays of a dtype and a shape, in a list where it is a feature list."""
         field, value = self.field, Dtype.of_name(dtype)
-        type_ = tensor_type(value, shape)
+        type_, encoding = tensor_type(value, shape), field.encoding
+        if encoding == LIST:
+            is_list = is_list_like(field.type) and field.part != FEATURE_LIST
+            encoding = RAW if is_list else self.source.encoding or BY_WIRE
         return replace(
             field,
-            type=pa.list_(type_) if field.part == FEATURE_LIST else type_,
-            encoding=field.encoding if field.encoding != LIST else self.source.encoding or BY_WIRE,
+            type=relist(field.type, type_) if is_list_like(field.type) else type_,
+            encoding=encoding,
             shape=shape,
             metadata={**metadata, **dtype_metadata(value)},
         )
 
     def _is_in_context(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> bool:
-        """True if the context, and no feature list, has the features that state the shape of the steps."""
+        """True if the context, and no feature list, has the features that state the shape of all steps, or arrays."""
         names = self.source.features
+        if self.field.part != FEATURE_LIST:
+            return not any(
+                map(_has_several, (c for part in columns for name in self._axes for c in _columns_of(part, name)))
+            )
         lists = (part.get(name + FeatureColumns.LIST_MARK) for part in columns for name in names)
         if any(column is not None and not is_nothing(column) for column in lists):
             return False
@@ -285,6 +297,13 @@ class _OpenColumn:
             advice = "declare the column as binary, and convert its arrays"
             raise SchemaError(reason, feature=self.feature, got=found, hint=advice)
         return (found[0] if found else None), is_number
+
+
+def _has_several(column: ColumnBuffers) -> bool:
+    """True if a row does not have one value, and is not null."""
+    if column.layout is Layout.SCALAR or column.offsets is None:
+        return False
+    return bool((np.diff(column.offsets)[column.mask] != 1).any())
 
 
 def _common_size(sizes: set[Any]) -> int | None:

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import listed, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
-from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, take_rows, variable_width
+from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -161,6 +161,8 @@ class StatedColumns(CompanionColumns):
     @property
     def _statement(self) -> str:
         """The features that state a shape, with their verb."""
+        if not self._source.sizes:
+            return "the schema states"
         names = [f"'{printable(name)}'" for name in self._source.sizes]
         return f"{listed('and', *names)} state{'s' if len(names) == 1 else ''}"
 
@@ -218,7 +220,8 @@ def step_columns(
 ) -> dict[str, ColumnBuffers]:
     """The columns of a source for each step of a feature list: a value for each step, or that of the context.
 
-    `arrays` is the feature list. A source with another number of steps is a RowFault, where the list is not null.
+    `arrays` is the feature list. A source with another number of steps is a RowFault, where the list is not null. The
+    context may have a size for each step, too.
     """
     assert arrays.offsets is not None
     counts, mask, steps = np.diff(arrays.offsets), arrays.mask, {}
@@ -228,7 +231,11 @@ def step_columns(
         if column is None or is_nothing(column):
             continue
         if column.steps is None:
-            steps[name] = _take_rows(column, np.repeat(np.arange(column.rows), counts))
+            is_size = name != source.dtype and not isinstance(source.axes, str)
+            of_steps = _step_sizes(column, counts, mask) if is_size else None
+            if of_steps is None:
+                of_steps = _take_rows(column, np.repeat(np.arange(column.rows), counts))
+            steps[name] = of_steps
             continue
         assert column.offsets is not None
         stated = np.diff(column.offsets)
@@ -240,6 +247,34 @@ def step_columns(
             raise RowFault(row, reason, expected=int(counts[row]), got=int(stated[row]))
         of_arrays = np.repeat(mask, stated)
         steps[name] = column.steps if of_arrays.all() else _take_rows(column.steps, np.flatnonzero(of_arrays))
+    return steps
+
+
+def _step_sizes(column: ColumnBuffers, counts: Array, mask: Array) -> ColumnBuffers | None:
+    """The sizes of so many steps of each row in a context feature that has one for each step, or one for all.
+
+    None if each row has one for all. Another number of sizes is a RowFault for a row in the `mask`.
+    """
+    if column.kind is not Kind.INT64 or column.layout is not Layout.LIST or column.others or column.offsets is None:
+        return None
+    stated = np.diff(column.offsets)
+    if not np.any(mask & column.mask & (stated != 1)):
+        return None
+    has_own = stated == counts
+    if np.any(bad := mask & column.mask & ~has_own & (stated != 1)):
+        row = int(bad.argmax())
+        what = f"'{printable(column.name)}' has {stated[row]} sizes"
+        reason = f"{what}, and the record has {counts[row]} arrays whose size it states"
+        raise RowFault(row, reason, expected=int(counts[row]), got=int(stated[row]))
+    is_stated = np.repeat(has_own | (stated == 1), counts)
+    within = np.arange(len(is_stated)) - np.repeat(np.cumsum(counts) - counts, counts)
+    at = np.repeat(column.offsets[:-1].astype(np.int64), counts) + np.where(np.repeat(has_own, counts), within, 0)
+    assert column.values is not None
+    steps = ColumnBuffers(column.name, Kind.INT64, Layout.SCALAR, len(at))
+    steps.values = np.zeros(len(at), np.int64)
+    steps.values[is_stated] = column.values[at[is_stated]]
+    steps.null_count = int(len(at) - np.count_nonzero(is_stated))
+    steps.validity = bitmap_of(is_stated) if steps.null_count else None
     return steps
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,15 @@ from tfrecord_io.columns.arrow.encode.encode_plan import (
     refuse_invalid,
 )
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
-from tfrecord_io.columns.arrow.flatten import Rows, cut_steps, feature_column, feature_list, flatten, row_offsets
+from tfrecord_io.columns.arrow.flatten import (
+    Rows,
+    cut_steps,
+    feature_column,
+    feature_list,
+    flatten,
+    row_offsets,
+    value_list,
+)
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, array_to_tensors
 from tfrecord_io.columns.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
@@ -46,7 +54,9 @@ def encode_columns(
             continue
         array = batch.column(number)
         if in_steps:
-            columns.extend(_encode_steps(parts, array, name=name, row_base=row_base, plan=plan, stated=stated))
+            as_feature = value_list if plan.in_lists[number] else feature_list
+            steps = _encode_steps(parts, array, as_feature, name=name, row_base=row_base, plan=plan, stated=stated)
+            columns.extend(steps)
             continue
         tree = plan.trees[number]
         if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
@@ -83,9 +93,19 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
 
 
 def _encode_steps(
-    parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan, stated: list[ColumnBuffers]
+    parts: tuple[Leaf, ...],
+    array: pa.Array,
+    as_feature: Callable[[ColumnBuffers, Rows], ColumnBuffers],
+    *,
+    name: str,
+    row_base: int,
+    plan: WritePlan,
+    stated: list[ColumnBuffers],
 ) -> Iterator[ColumnBuffers]:
-    """A feature list: its steps are the rows of an inner column; a null step has no feature type."""
+    """A feature list: its steps are the rows of an inner column; a null step has no feature type.
+
+    Or a list of arrays, as `as_feature` makes it of the steps.
+    """
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
@@ -94,9 +114,9 @@ def _encode_steps(
             if leaf.shape_source is not None:
                 from tfrecord_io.columns.arrow.encode.stated_sizes import as_feature_lists
 
-                stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows))
+                stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows, as_feature))
             for step in encoded or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]:
-                yield feature_list(step, rows)
+                yield as_feature(step, rows)
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
         raise

@@ -26,6 +26,7 @@ from tfrecord_io.columns.schema.column_features import (
     column_leaves,
     encoding_of,
     extension_encoding_of,
+    is_list_of_arrays,
     is_marked_feature_list,
     is_nested,
     layout_of,
@@ -125,7 +126,8 @@ class WritePlan:
 
     schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
     columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
-    in_steps: tuple[bool, ...]  # which columns are feature lists
+    in_steps: tuple[bool, ...]  # which columns are feature lists, or lists of arrays
+    in_lists: tuple[bool, ...]  # which columns are lists of arrays, whose features are no feature lists
     trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
     float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
     rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
@@ -177,16 +179,23 @@ def plan_writing(
             advice = 'write it with record_type="sequence_example", or declare it as a list'
             advice_cli = "write it with --record-type sequence_example, or declare it as a list"
             raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
-        in_steps = tuple(sequence and not is_nested(f) and step_field(f) is not None for f in fields)
+        in_lists = tuple(map(is_list_of_arrays, fields))
+        in_steps = tuple(
+            (sequence or in_list) and not is_nested(f) and step_field(f) is not None
+            for f, in_list in zip(fields, in_lists, strict=True)
+        )
         trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
-        columns = tuple(tuple(column_leaves(f, in_steps=sequence)) for f in fields)
+        columns = tuple(
+            tuple(column_leaves(f, in_steps=sequence or in_list)) for f, in_list in zip(fields, in_lists, strict=True)
+        )
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
     except UnicodeDecodeError as error:
         raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
     _refuse_collisions(fields, columns)
     annotated = pa.schema(fields, metadata=schema.metadata)
-    return WritePlan(annotated, columns, in_steps=in_steps, trees=trees, float64=None if float64 == RAW else float64)
+    float64 = None if float64 == RAW else float64
+    return WritePlan(annotated, columns, in_steps=in_steps, in_lists=in_lists, trees=trees, float64=float64)
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:

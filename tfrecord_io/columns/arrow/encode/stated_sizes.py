@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -66,12 +66,20 @@ def _numbers(name: str, numbers: Array, rows: Rows) -> ColumnBuffers:
     return feature_column(name, Kind.INT64, rows, values.astype(np.int64, copy=False))
 
 
-def as_feature_lists(steps: Sequence[ColumnBuffers], source: ShapeSource, rows: Rows) -> list[ColumnBuffers]:
+def as_feature_lists(
+    steps: Sequence[ColumnBuffers],
+    source: ShapeSource,
+    rows: Rows,
+    as_feature: Callable[[ColumnBuffers, Rows], ColumnBuffers],
+) -> list[ColumnBuffers]:
     """The features of steps, as feature lists of `rows`; or as context features, if the source has them there.
 
+    `as_feature` makes the feature lists; or lists of values, of which each array has its own if they are single sizes.
     EncodeError if the context would state one size for steps whose sizes differ.
     """
-    return [_context_value(step, rows) if source.in_context else feature_list(step, rows) for step in steps]
+    own = source.features if as_feature is feature_list else () if isinstance(source.axes, str) else source.sizes
+    in_context = {step.name for step in steps if source.in_context or step.name not in own}
+    return [_context_value(step, rows) if step.name in in_context else as_feature(step, rows) for step in steps]
 
 
 def _context_value(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:

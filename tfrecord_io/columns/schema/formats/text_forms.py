@@ -96,10 +96,15 @@ def _call(f: Field) -> _Call:
         if ShapeSource.entry_of(f.metadata) is not None:
             return _Call(makers.sequence, (_call(replace(step, metadata=f.metadata)),), keywords)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
+    source = ShapeSource.from_metadata(f.metadata, f.feature)
+    if source is not None and is_list_like(f.type):
+        item = Field("", f.type.value_type, encoding=f.encoding, shape=f.shape, metadata=f.metadata)
+        length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
+        return _Call(makers.list_, (_call(item), *length), keywords)
     if (raw := RawImageForm.from_metadata(f.metadata, f.column)) is not None:
         metadata = {key: value for key, value in f.metadata.items() if key != RAW_IMAGE_KEY}
         return _Call(makers.image, (_call(replace(f, metadata=metadata)),), raw.keywords())
-    if (source := ShapeSource.from_metadata(f.metadata, f.feature)) is not None:
+    if source is not None:
         return _Call(makers.tensor, (source.dtype or source.element, source.axes), keywords)
     if is_any_tensor(f.type):
         element, shape = element_and_shape(f.tensor)
