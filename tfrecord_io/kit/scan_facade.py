@@ -48,8 +48,10 @@ class Scan:
         self._scan = scan
 
     @classmethod
-    def of(cls, source: Any, **keywords: Any) -> Scan:
+    def of(cls, source: Any, *, first_files: int | None = None, **keywords: Any) -> Scan:
         """Plan the read of a `Dataset`, a piece of one, or of paths with the keywords of `tfrecord_io.dataset`.
+
+        With `first_files`, the schema of files in a bucket is that of so many of them, which takes fewer requests.
 
         TypeError for a keyword that does not exist; else the errors of `tfrecord_io.dataset`.
         """
@@ -57,7 +59,7 @@ class Scan:
             return source
         if isinstance(source, ScanHolder) and not keywords:
             return cls(source._held)
-        return cls(CallSource(source).dataset(options_from_call(ReadOptions, None, source, **keywords)))
+        return cls(CallSource(source).dataset(options_from_call(ReadOptions, None, source, **keywords), first_files))
 
     @property
     def _rows(self) -> ScanRows:

@@ -121,8 +121,11 @@ class CallSource:
         found = self.resolve(options)
         return found if isinstance(found, Scan) else found.plan_scan().close()
 
-    def dataset(self, options: ReadOptions) -> Scan:
-        """All columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    def dataset(self, options: ReadOptions, first_files: int | None = None) -> Scan:
+        """All columns and rows of files, under one schema; see `tfrecord_io.dataset`.
+
+        With `first_files`, under that of so many files where they are in a bucket: others cost a request each.
+        """
         source = Scan.unwrap(self.materialize().given)
         found = resolve_source(source, options)
         if isinstance(found, Scan):
@@ -138,7 +141,7 @@ class CallSource:
             origins = [scan.origin for scan in scans if scan.origin is not None and scan.origin.options.split is None]
             are_whole = len(origins) == len(scans) and not any(scan.chooses_rows for scan in scans)
             origin = Origin(CallSource(source).paths, options.of_scan, options.selection) if are_whole else None
-        return replace(found.plan(), origin=origin)
+        return replace(found.plan(first_files), origin=origin)
 
     def open(self, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
         """Plan a read and open it; see `tfrecord_io.read.resolve_schema.plan_scan`.

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import groupby, pairwise
+from itertools import accumulate, groupby, pairwise
 from threading import Event, RLock, Thread
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -109,6 +109,11 @@ class RecordMap:
         return [f"{at}-{name}" for at, name in enumerate(names)]
 
     @property
+    def is_remote(self) -> bool:
+        """True if a file is in a bucket."""
+        return not self._local
+
+    @property
     def is_filtered(self) -> bool:
         """True if the scan has a filter, which not all records meet."""
         return self._scan.row_filter is not None
@@ -131,21 +136,15 @@ class RecordMap:
         self._thread.start()
 
     def _find_all(self) -> None:
-        self._is_read.wait(_PATIENCE)  # the first rows are shown first
-        budget = _UNASKED
+        self.wait_until_read()
         waiting = [file for file in self.files if file.count is None or self._local]
-        if not self._local:
-            with ThreadPoolExecutor(_THREADS) as pool:
-                free = [file for file in waiting if not file.costs]
-                list(pool.map(self._find_file, free))
-            waiting = [file for file in waiting if file.costs]
-        for file in waiting:
-            while not self.may_read_all and not self._stop.is_set() and file.costs > budget:
-                self._stop.wait(0.2)
-            if self._stop.is_set():
-                return
-            budget -= file.costs
-            self._find_file(file)
+        waiting.sort(key=lambda file: bool(file.costs))  # those with an index first
+        affordable = bisect_right([*accumulate(file.costs for file in waiting)], _UNASKED)
+        with ThreadPoolExecutor(1 if self._local else _THREADS) as pool:
+            list(pool.map(self._find_file, waiting[:affordable]))
+            while affordable < len(waiting) and not self.may_read_all and not self._stop.wait(0.2):
+                pass
+            list(pool.map(self._find_file, waiting[affordable:]))
         self._count()
 
     def _find_file(self, file: FileMap) -> None:
@@ -380,6 +379,10 @@ class RecordMap:
                         passes = condition.mask(batch)
                         addresses, batch = addresses[ArrayBuffers(passes).numbers], batch.filter(passes)
                     yield addresses, batch.select(names), (at + first / count) / len(files)
+
+    def wait_until_read(self) -> None:
+        """Wait until the first rows were read, or for a second: work beside is not to delay them."""
+        self._is_read.wait(_PATIENCE)
 
     def note_read(self) -> None:
         """Let the search for all records begin, as the first rows were read."""

@@ -62,9 +62,12 @@ class Files(Generic[AnyFrameOptions]):
             return Files(scan.sources, of_files, selection)
         return Files(Sources(record_sources(scan, as_they_are=as_records)), of_files, Selection(selection.columns))
 
-    def plan(self: Files[ScanOptions]) -> Scan:
-        """The scan of all columns and rows of the files, under one schema."""
-        return plan_sources(self.sources, self.options, self.selection)
+    def plan(self: Files[ScanOptions], first_files: int | None = None) -> Scan:
+        """The scan of all columns and rows under one schema: that of all files, or of the first ones in a bucket."""
+        first = self.sources[:first_files]
+        if len(first) == len(self.sources) or any(source.remote is None for source in first):
+            return plan_sources(self.sources, self.options, self.selection)
+        return plan_sources(Sources.of(first), self.options, self.selection).with_sources(self.sources)
 
     def plan_scan(self: Files[ScanOptions], **how: Any) -> Planned:
         """Decide the schema of the read; see `tfrecord_io.read.resolve_schema.plan_scan`, which has the keywords."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -306,3 +307,32 @@ def test_a_missing_library_is_named(words: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingDependencyError, match="tfrecord_io\\[browse\\]"):
         tfr.browse(words, open_page=False)
+
+
+def test_files_in_a_bucket_are_shown_before_all_are_opened(client: Any) -> None:
+    for at in range(12):
+        data = {"n": [at]} if at < 11 else {"n": [at], "late": ["x"]}
+        tfr.write_tfrecord(data, f"memory://browse/part-{at:02}.tfrecord")
+    served = client("memory://browse/part-*")
+    assert not served.server._pages._opened.done()
+    served.server._pages.open()
+    assert served.ask("info")["plain"] == ["n"]
+    assert [row["cells"] for row in served.ask("rows", first=2, count=1, columns="0")["rows"]] == [
+        ['<span class="num">2</span>']
+    ]
+    deadline = time.monotonic() + 20
+    while served.server._pages.status()["version"] == 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert served.ask("info")["plain"] == ["n", "late"]
+    assert "x" in served.ask("rows", first=11, count=1, columns="0,1")["rows"][0]["cells"][1]
+
+
+def test_a_server_of_files_that_are_not_there_says_so() -> None:
+    from tfrecord_io.plugins.browse.browse_server import make_server
+
+    server = make_server("memory://browse-nothing/a.tfrecord", {})
+    with pytest.raises(FileNotFoundError, match="browse-nothing"):
+        server.run()
+    with pytest.raises(FileNotFoundError, match="browse-nothing"):
+        tfr.browse("memory://browse-nothing/a.tfrecord", open_page=False)

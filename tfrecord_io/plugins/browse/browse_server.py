@@ -19,9 +19,8 @@ from threading import Thread, current_thread, main_thread
 from typing import Any
 
 from tfrecord_io.apps.views import style
-from tfrecord_io.errors import FeatureNotFoundError, TFRecordError
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.kit import check_keywords, needs
-from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset
 from tfrecord_io.plugins.browse.pages import Pages
 from tfrecord_io.typing import FilesLike, StorageLike
 
@@ -62,19 +61,12 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
 
         return respond
 
-    async def page(_: Any) -> Any:
-        try:
-            await run_in_threadpool(pages.reload)
-        except _ERRORS as error:
-            return Response(f"<!doctype html><title>browse</title><p>{html.escape(str(error))}", media_type="text/html")
-        return Response(_asset("page.html"), media_type="text/html")
-
     async def events(request: Any) -> Any:
         return StreamingResponse(server.follow(request), media_type="text/event-stream")
 
     routes = [Route(f"/{token}/{name}", answer(getattr(pages, name)), methods=["GET"]) for name in Pages.ANSWERS]
     routes += [
-        Route(f"/{token}/", page),
+        Route(f"/{token}/", lambda _: Response(_asset("page.html"), media_type="text/html")),
         Route(f"/{token}/page.js", lambda _: Response(_asset("page.js"), media_type="text/javascript")),
         Route(f"/{token}/page.css", lambda _: Response(style() + _asset("page.css"), media_type="text/css")),
         Route(f"/{token}/events", events),
@@ -204,8 +196,12 @@ class BrowseServer:
         self._thread.start()
 
     def run(self, *, ends_with_page: bool = False) -> None:
-        """Serve until Ctrl-C, or until the terminal is closed; with `ends_with_page`, or until the page is."""
+        """Serve until Ctrl-C, or until the terminal is closed; with `ends_with_page`, or until the page is.
+
+        Files that are not opened yet are opened meanwhile; the error of that is raised.
+        """
         self._ends_with_page = ends_with_page
+        Thread(target=self._open, daemon=True, name="tfr-browse-open").start()
         if hasattr(signal, "SIGHUP") and current_thread() is main_thread():
             signal.signal(signal.SIGHUP, lambda *_: setattr(self._server, "should_exit", True))
         try:
@@ -214,6 +210,14 @@ class BrowseServer:
             pass
         finally:
             self._pages.close()
+        if self._pages.error is not None:
+            raise self._pages.error
+
+    def _open(self) -> None:
+        try:
+            self._pages.open()
+        except _ERRORS:
+            self._server.should_exit = True  # `run` raises it
 
     def wait(self) -> None:
         """Wait until the server is closed, or Ctrl-C."""
@@ -246,15 +250,14 @@ def make_server(
     port: int = 0,
     is_framed: bool = False,
 ) -> BrowseServer:
-    """Open a dataset and its counterpart, by keywords of `dataset`, and make the server without starting it."""
-    dataset = BrowsedDataset(source, keywords)
-    second = None if other is None else BrowsedDataset(other, keywords)
-    for side in filter(None, (dataset, second)):
-        if key is not None and key not in side.names:
-            raise FeatureNotFoundError("the key is not a column", feature=key, got=f"columns {side.names[:10]}")
-    if key is not None and second is not None:
-        second.keys(key)
-    return BrowseServer(Pages(dataset, second, key), host, port, is_framed=is_framed)
+    """Make the server of a dataset and its counterpart, by keywords of `dataset`, without starting it.
+
+    They are opened now, but for those in a bucket, which `BrowseServer.run` or `Pages.open` opens.
+    """
+    pages = Pages(source, keywords, other, key)
+    if not pages.is_remote:
+        pages.open()
+    return BrowseServer(pages, host, port, is_framed=is_framed)
 
 
 @check_keywords
@@ -320,6 +323,11 @@ def browse(
     if open_page or (open_page is None and not shown):
         print(server.url)
         webbrowser.open(server.url)
+    try:
+        server._pages.open()
+    except BaseException:
+        server.close()
+        raise
     return server
 
 

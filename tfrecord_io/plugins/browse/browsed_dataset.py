@@ -24,6 +24,8 @@ _SHOWN_SECONDS = 0.2  # after which a job shows more of its result
 _SAMPLE_PLACES, _SAMPLE_RUN = 50, 40  # rows of a sample
 _MOST_KEYS = 1_000_000
 _HEAD = 20_000  # bytes of a large value that are shown
+_FIRST_FILES = 8  # in a bucket, whose schema is that of the first screen
+_LOOKED_UP_SECONDS = 5  # after which files in a bucket are listed again
 
 
 class Job(Thread):
@@ -157,7 +159,8 @@ class BrowsedDataset:
     def __init__(self, source: Any, keywords: dict[str, Any]) -> None:
         self.source, self._keywords = source, keywords
         self.jobs: OrderedDict[tuple[Any, ...], Job] = OrderedDict()
-        self._jobs_lock = Lock()
+        self._jobs_lock, self._reload_lock = Lock(), Lock()
+        self.version, self._is_closed = 0, False  # of the files and columns, each of which is a page of its own
         self._open()
 
     def _open(self) -> None:
@@ -166,43 +169,73 @@ class BrowsedDataset:
         for changes in ({}, {"on_error": "skip"}, as_bytes):
             self.problem = f"The records are shown as bytes: {problem}" if changes is as_bytes else ""
             try:
-                self.scan = self._plan(changes)
+                self._show(self._plan(changes, _FIRST_FILES))
             except TFRecordError as error:
                 if changes is as_bytes:
                     raise
                 problem = problem or str(error)
                 continue
-            self.schema, self.map = self.scan.schema, self.scan.map_records()
-            self.names: list[str] = list(self.schema.names)
             first = next(self.rows([self.map.address(0)], [])) if not self.names and self.map.find(1) else None
             if first is None or not isinstance(first[1], Problem):
                 break
             problem = problem or first[1]
             self.map.close()
-        self.labels = self.map.labels()
         self.map.begin()
+        self._looked_up = time.monotonic()
+        if self.map.is_remote and len(self.scan.files) > _FIRST_FILES:
+            work = Thread(target=self._complete, args=(self.map, changes), daemon=True, name="tfr-browse-schema")
+            work.start()
 
-    def _plan(self, changes: dict[str, Any]) -> Scan:
+    def _plan(self, changes: dict[str, Any], first_files: int | None) -> Scan:
         with warnings.catch_warnings(action="ignore"):
-            return Scan.of(self.source, **self._keywords, **changes)
+            return Scan.of(self.source, first_files=first_files, **self._keywords, **changes)
+
+    def _show(self, scan: Scan) -> None:
+        self.scan, self.schema, self.map = scan, scan.schema, scan.map_records()
+        self.names: list[str] = list(self.schema.names)
+        self.labels = self.map.labels()
+        self.version += 1
+
+    def _complete(self, shown: Any, changes: dict[str, Any]) -> None:
+        """Find the schema of all files beside the rows of the first ones, and show it if it is another."""
+        shown.wait_until_read()
+        try:
+            scan, problem = self._plan(changes, None), self.problem
+        except (TFRecordError, OSError) as error:
+            scan, problem = self.scan, str(error)
+        with self._reload_lock:
+            is_same = scan.schema.equals(self.schema, check_metadata=True) and problem == self.problem
+            if self.map is shown and not self._is_closed and not is_same:
+                self._end()
+                self._show(scan)
+                self.problem = problem
+                self.map.begin()
 
     def reload(self) -> None:
         """Reopen the files if any file was written, replaced, added or removed."""
-        try:
-            found = self.scan.live().current()
-            is_same = not self.map.is_stale and (found.files, found.bytes) == (self.scan.files, self.scan.bytes)
-        except TFRecordError:  # another schema
-            is_same = False
-        if not is_same:
-            self.close()
-            self._open()
+        with self._reload_lock:
+            if self.map.is_remote and time.monotonic() - self._looked_up < _LOOKED_UP_SECONDS:
+                return
+            self._looked_up = time.monotonic()
+            try:
+                found = self.scan.live().current()
+                is_same = not self.map.is_stale and (found.files, found.bytes) == (self.scan.files, self.scan.bytes)
+            except TFRecordError:  # another schema
+                is_same = False
+            if not is_same:
+                self._end()
+                self._open()
 
-    def close(self) -> None:
-        """End all work, and close the files."""
+    def _end(self) -> None:
         for job in self.jobs.values():
             job.cancel()
         self.jobs.clear()
         self.map.close()
+
+    def close(self) -> None:
+        """End all work, and close the files."""
+        self._is_closed = True
+        self._end()
 
     def check(self, where: str) -> str:
         """A condition that applies to the columns; else its error is raised."""

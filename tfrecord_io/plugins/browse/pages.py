@@ -9,8 +9,9 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from tfrecord_io.apps.views import (
@@ -25,6 +26,7 @@ from tfrecord_io.apps.views import (
     value_cell,
     value_mime,
 )
+from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.kit import Column, byte_size, counted, printable
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
 from tfrecord_io.plugins.browse.duckdb_query import query_rows
@@ -40,11 +42,52 @@ class Pages:
 
     ANSWERS = ("info", "rows", "record", "find", "search", "lines", "summary", "sql", "value")
 
-    def __init__(self, dataset: BrowsedDataset, other: BrowsedDataset | None, key: str | None) -> None:
-        self.dataset, self.other, self.key = dataset, other, key
+    def __init__(self, source: Any, keywords: dict[str, Any], other: Any, key: str | None) -> None:
+        self._sources, self._keywords, self.key = [source, other], keywords, key
+        self._opened: Future[list[BrowsedDataset | None]] = Future()
+
+    @property
+    def is_remote(self) -> bool:
+        """True if a path is a URL, whose files take a while to be opened."""
+        parts = [part for source in self._sources for part in _parts(source)]
+        return any(isinstance(part, str | os.PathLike) and "://" in os.fspath(part) for part in parts)
+
+    @property
+    def error(self) -> BaseException | None:
+        """Why the files could not be opened."""
+        return self._opened.exception() if self._opened.done() else None
+
+    def open(self) -> None:
+        """Open the dataset and its counterpart, unless they are; requests wait for it."""
+        if self._opened.done():
+            return
+        try:
+            sides = [None if source is None else BrowsedDataset(source, self._keywords) for source in self._sources]
+            for side in filter(None, sides):
+                if self.key is not None and self.key not in side.names:
+                    got = f"columns {side.names[:10]}"
+                    raise FeatureNotFoundError("the key is not a column", feature=self.key, got=got)
+            self._opened.set_result(sides)
+        except BaseException as error:
+            self._opened.set_exception(error)
+            raise
+        if self.key is not None and self.other is not None:
+            self.other.keys(self.key)
+
+    @property
+    def dataset(self) -> BrowsedDataset:
+        """The dataset, once it is opened, or the error of that."""
+        return cast(BrowsedDataset, self._opened.result()[0])
+
+    @property
+    def other(self) -> BrowsedDataset | None:
+        """The dataset that it is compared with."""
+        return self._opened.result()[1]
 
     def info(self, _: Any) -> dict[str, Any]:
-        """The columns and the files."""
+        """The columns and the files, as they are now."""
+        for side in filter(None, (self.dataset, self.other)):
+            side.reload()
         dataset = self.dataset
         size = "" if dataset.scan.bytes is None else f", {byte_size(dataset.scan.bytes)}"
         paths = _paths_of(dataset)
@@ -64,10 +107,13 @@ class Pages:
             "compare": self.other is not None,
             "filtered": dataset.map.is_filtered,
             "sql": find_spec("duckdb") is not None,
+            "version": dataset.version,
         }
 
     def status(self) -> dict[str, Any]:
         """How much of the files is known."""
+        if not self._opened.done() or self.error:
+            return {"total": 0, "complete": False, "progress": 0, "unread": "", "version": None}
         map_ = self.dataset.map
         unread = byte_size(map_.unread) if map_.unread else ""
         return {
@@ -75,6 +121,7 @@ class Pages:
             "complete": map_.is_complete,
             "progress": round(map_.progress, 3),
             "unread": unread,
+            "version": self.dataset.version,
         }
 
     def find_all(self, _: Any) -> dict[str, Any]:
@@ -218,15 +265,10 @@ class Pages:
         other = "&other=1" if dataset is self.other else ""
         return lambda name: f"value?address={address}&column={quote(name, safe='')}{other}"
 
-    def reload(self, _: Any = None) -> None:
-        """Reopen files that were changed."""
-        for dataset in filter(None, (self.dataset, self.other)):
-            dataset.reload()
-
     def close(self) -> None:
         """Close the files."""
-        for dataset in filter(None, (self.dataset, self.other)):
-            dataset.close()
+        for side in filter(None, self._opened.result() if self._opened.done() and not self.error else ()):
+            side.close()
 
 
 def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
@@ -255,8 +297,11 @@ def _without_url(cell: str) -> str:
 
 
 def _paths_of(dataset: BrowsedDataset) -> list[str]:
-    source = dataset.source
-    parts = source if isinstance(source, list | tuple) else [source]
+    parts = _parts(dataset.source)
     if all(isinstance(part, str | os.PathLike) for part in parts):
         return [os.fspath(part) for part in parts]
     return list(dataset.scan.files)
+
+
+def _parts(source: Any) -> list[Any]:
+    return list(source) if isinstance(source, list | tuple) else [source]

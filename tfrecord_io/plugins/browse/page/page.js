@@ -646,6 +646,7 @@ function follow() {
   events.onmessage = event => {
     const before = rows()
     state.status = JSON.parse(event.data)
+    if (state.status.version !== state.info.version) return location.reload() // other columns, or other files
     if (state.record !== null) $("next").disabled = state.record + 1 >= rows()
     else if (rows() !== before) refresh()
     showCount()
