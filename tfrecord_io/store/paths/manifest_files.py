@@ -43,7 +43,7 @@ class Sizes:
 
 SIZES = Sizes()
 _BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
-_MOST_SUM = 2**62
+MOST_SUM = 2**62
 _HEX = 8  # digits of a checksum
 
 
@@ -342,9 +342,11 @@ class ManifestColumns(ManyFiles):
         folders, of_files = self.folders
         if not folders or (np.diff(of_files) < 0).any():
             return None
-        if not all(is_folder_before(first, second) for first, second in pairwise(folders)):
-            return None
-        return folders[0], folders[-1]
+        if (numbers := numbers_in_folders(folders)) is not None:
+            is_ordered = bool((np.diff(numbers) > 0).all())
+        else:
+            is_ordered = all(is_folder_before(first, second) for first, second in pairwise(folders))
+        return (folders[0], folders[-1]) if is_ordered else None
 
     def take(self, numbers: Array) -> ManifestColumns:
         chosen = pa.array(numbers)
@@ -427,7 +429,7 @@ class ManifestColumns(ManyFiles):
         import pyarrow.compute as pc
 
         largest = -1
-        for shard, _, names in self._similar_names():
+        for shard, _, names in self._similar_names:
             if shard is not None:
                 positions = pc.extract_regex(names, f"^{re.escape(shard.base)}-(?P<number>[0-9]+)")
                 largest = max(largest, pc.max(positions.field(0).cast(pa.int64())).as_py())
@@ -436,14 +438,19 @@ class ManifestColumns(ManyFiles):
     @property
     def have_ids(self) -> bool:
         """True if all names have the id of the write that added the shard: no other shard gets the name."""
-        return all(shard is not None and shard.id for shard, _, _ in self._similar_names())
+        return all(shard is not None and shard.id for shard, _, _ in self._similar_names)
 
     @property
     def has_one_twice(self) -> bool:
         """True if two files have the same path."""
         import pyarrow.compute as pc
 
-        return pc.count_distinct(self.paths).as_py() < len(self)
+        is_split = isinstance(self._paths, tuple)
+        if not is_split or pc.count_distinct(self._paths[0].dictionary).as_py() < len(self._paths[0].dictionary):
+            return pc.count_distinct(self.paths).as_py() < len(self)
+        names = self.names.dictionary_encode()
+        pairs = self._paths[0].indices.to_numpy().astype(np.int64) * len(names.dictionary) + names.indices.to_numpy()
+        return len(np.unique(pairs)) < len(self)
 
     def check_paths(self, check: Callable[[str], object], columns: Sequence[str]) -> None:
         """Let `check` raise an error about a path that the manifest must not name.
@@ -455,24 +462,29 @@ class ManifestColumns(ManyFiles):
         first = np.unique(of_files, return_index=True)[1]
         for number in first[~ColumnFolder.are_plain(folders, columns)]:
             check(self.paths[number].as_py())
-        for _, number, _ in self._similar_names():
+        for _, number, _ in self._similar_names:
             check(self.paths[number].as_py())
 
-    def _similar_names(self) -> Iterator[tuple[ShardName | None, int, pa.StringArray]]:
+    @cached_property
+    def _similar_names(self) -> list[tuple[ShardName | None, int, pa.StringArray]]:
         """The names of the files, without folders, in groups of similar ones.
 
         Of each the parts of its first name, None for one that has no shard number, and the number of that file.
         """
         import pyarrow.compute as pc
 
+        groups: list[tuple[ShardName | None, int, pa.StringArray]] = []
         names, numbers = self.names, np.arange(len(self))
         while len(numbers):
             first, shard = int(numbers[0]), ShardName.parse(names[0].as_py())
             are_similar = np.arange(len(numbers)) == 0
             if shard is not None:
                 are_similar |= pc.match_substring_regex(names, shard.pattern_of_similar).to_numpy(zero_copy_only=False)
-            yield shard, first, names.filter(pa.array(are_similar))
+            if are_similar.all():
+                return [*groups, (shard, first, names)]
+            groups.append((shard, first, names.filter(pa.array(are_similar))))
             names, numbers = names.filter(pa.array(~are_similar)), numbers[~are_similar]
+        return groups
 
     # ---- text
 
@@ -527,7 +539,7 @@ class ManifestColumns(ManyFiles):
         numbers = np.frombuffer(bytes.fromhex("".join(checksums.to_pylist())), ">u4").astype(np.uint32)
         files = cls(paths, records.to_numpy(), sizes.to_numpy(), numbers)
         columns = files.records, files.sizes
-        is_wrong = any(column.min() < 0 or column.sum(dtype=np.float64) >= _MOST_SUM for column in columns)
+        is_wrong = any(column.min() < 0 or column.sum(dtype=np.float64) >= MOST_SUM for column in columns)
         return None if is_wrong else files
 
 
@@ -544,6 +556,19 @@ def is_folder_before(first: str, second: str) -> bool:
     """True if the files of a folder are known to be read before those of another one, whatever their names."""
     before, behind = natural_key(f"{first}/")[0], natural_key(f"{second}/")[0]
     return bool(first and second) and before < behind and not behind.startswith(before)
+
+
+def numbers_in_folders(folders: Sequence[str]) -> Array | None:
+    """Numbers of folders whose names differ in one number, ``day=7``: their natural order; else None."""
+    import pyarrow.compute as pc
+
+    column = folders[0].partition("=")[0] if folders else ""
+    if not ColumnFolder.are_plain(folders, [column]).all():
+        return None
+    texts = pc.utf8_slice_codeunits(pa.array(folders, pa.string()), len(column) + 1)
+    if not pc.all(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,17})$")).as_py():
+        return None
+    return texts.cast(pa.int64()).to_numpy()
 
 
 def all_files(files: ManifestFiles) -> AllFiles:

@@ -22,12 +22,13 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import MIB, cached_property
-from tfrecord_io.bytes import Array, crc32c
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest_files import (
+    MOST_SUM,
     SIZES,
     AllFiles,
     ManifestColumns,
@@ -164,14 +165,14 @@ def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
         folders=files.ordered_folders,
         size=len(body),
         raw=raw.size,
-        crc32c=crc32c(body),
+        crc32c=get_engine().crc32c(body),
     )
     return part, body
 
 
 def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     """The files of a part, whose paths are still to be checked; CorruptRecordError if it is not what was stated."""
-    if len(body) != part.size or crc32c(body) != part.crc32c or part.raw > _MOST_RAW:
+    if len(body) != part.size or get_engine().crc32c(body) != part.crc32c or part.raw > _MOST_RAW:
         raise _damaged(path, "its size or checksum is another")
     try:
         raw = pa.decompress(body, decompressed_size=part.raw, codec="zstd")
@@ -187,8 +188,10 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     numbers = records.to_numpy(), sizes.to_numpy()
     if any(column.min() < 0 for column in numbers) or folder.dictionary.null_count:
         raise _damaged(path, "it has a negative number")
+    if any(column.sum(dtype=np.float64) >= MOST_SUM for column in numbers):
+        raise _damaged(path, "the sum of its records or bytes is too large")
     files = ManifestColumns((folder, names), *numbers, checksums.to_numpy())
-    totals = sum(map(int, numbers[0].tolist())), sum(map(int, numbers[1].tolist()))
+    totals = files.record_count, files.byte_count
     facts = files.largest_number, files.have_ids
     if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
         raise _damaged(path, "its files are not those that the manifest states")

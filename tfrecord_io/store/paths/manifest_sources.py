@@ -25,7 +25,7 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles
+from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles, numbers_in_folders
 from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
@@ -102,7 +102,7 @@ class _Dataset:
         folders, of_files = self.files.folders
         first = np.unique(of_files, return_index=True)[1]
         places = np.empty(len(folders), np.int64)
-        if (numbers := _only_numbers(folders)) is not None:
+        if (numbers := numbers_in_folders(folders)) is not None:
             places[np.argsort(numbers)] = np.arange(len(folders))
         else:
             keys = [natural_key(self.files.paths[at].as_py()) for at in first]
@@ -264,19 +264,6 @@ class ManifestSources(Sources):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self._dataset, _pack_places(self._places), self._totals)
-
-
-def _only_numbers(folders: Sequence[str]) -> Array | None:
-    """Numbers of folders whose names differ in one number, ``day=7``: their natural order; else None."""
-    import pyarrow.compute as pc
-
-    column = folders[0].partition("=")[0] if folders else ""
-    if not ColumnFolder.are_plain(folders, [column]).all():
-        return None
-    texts = pc.utf8_slice_codeunits(pa.array(folders, pa.string()), len(column) + 1)
-    if not pc.all(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,17})$")).as_py():
-        return None
-    return texts.cast(pa.int64()).to_numpy()
 
 
 def _unpickle(dataset: _Dataset, places: bytes, totals: tuple[int, int]) -> ManifestSources:
