@@ -197,7 +197,7 @@ def _unpack_schema(content: bytes | None) -> pa.Schema | None:
 
 def _stated_types(sources: Sources) -> pa.Schema | None:
     """The types of the partition columns, if one manifest states them for all files."""
-    contents = {None if manifest is None else manifest.partition_schema for manifest in sources.manifests}
+    contents = {None if manifest is None else manifest.partition_schema for manifest in sources.manifest_versions}
     types = _unpack_schema(contents.pop()) if len(contents) == 1 else None
     names = sources.partition_names if types is not None else []
     return types if types is not None and names and types.names == names else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
+from tfrecord_io.read.filter_bounds import condition_of_bounds
 from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
@@ -168,10 +170,26 @@ class RowFilter:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns) or not sources:
             return sources
+        sources = sources.leave_out_parts(partitions.fields, partial(self._may_be_in, pa.schema(partitions.fields)))
+        if not sources:
+            return sources
         folders, numbers = partitions.values_in(sources)
         is_possible = np.zeros(len(folders), bool)
         is_possible[self._possible_folders(folders, np.arange(len(folders)))] = True
         return sources if is_possible.all() else sources.take(np.flatnonzero(is_possible[numbers]))
+
+    def _may_be_in(self, schema: pa.Schema, bounds: pa.RecordBatch) -> Array:
+        """A boolean for each row of bounds of partition columns, whose types are those of `schema`: see `Sources`."""
+        every = np.ones(len(bounds), bool)
+        by_folder = self.restrict_to(schema.names)
+        try:
+            typed = None if by_folder is None else type_literals(by_folder.condition, schema)
+            if typed is None or (condition := condition_of_bounds(typed)) is None:
+                return every
+            values = _evaluate(condition, bounds.select(list(condition.columns)), condition)
+        except (pa.ArrowException, SchemaError):  # the error of who evaluates the condition for the rows
+            return every
+        return values.fill_null(True).to_numpy(zero_copy_only=False)  # null: not known
 
     def _possible_folders(self, folders: pa.RecordBatch, numbers: Array) -> list[int]:
         """The folders that leave the condition open; of each, a row has the values of the partition columns.

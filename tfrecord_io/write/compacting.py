@@ -107,7 +107,8 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
         ReplaceableDataset.manifest_of(sources, path, "compacted", _ONE_DATASET), path, "compacted"
     )
     by_path = {dataset.path_of(source): source for source in sources}
-    runs = _joined_runs(dataset.manifest.files, by_path, max_shard_bytes)
+    files = dataset.ask(lambda manifest: manifest.load().files)
+    runs = _joined_runs(files, by_path, max_shard_bytes)
     if not runs:
         return CompactReport(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
@@ -121,13 +122,13 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
         sinks = _write(copied, compaction, options, undo)
         published = compaction.publication.publish([shard for _, shard in sinks], Manifest())
         undo.pop_all()
-    files = tuple(sink.file for sink, _ in sinks)
+    written = tuple(sink.file for sink, _ in sinks)
     with indexes_of_published():
         for sink, _ in sinks:
             sink.publish_indexes()
-        indexes.write({file.path: file.records for file in files})
+        indexes.write({file.path: file.records for file in written})
     published.warn_of_left()
-    records, size = sum(file.records for file in files), sum(file.bytes for file in files)
+    records, size = sum(file.records for file in written), sum(file.bytes for file in written)
     compression, columns = dataset.manifest.compression, copied.schema.columns
     joined = sum(map(len, runs))
     return CompactReport(
@@ -137,7 +138,7 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
         compression=compression,
         columns=columns,
         rounded={},
-        files=files,
+        files=written,
         joined=joined,
     )
 

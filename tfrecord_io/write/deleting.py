@@ -337,8 +337,7 @@ class _Deletion:
     def _replacement_in(self, dataset: ReplaceableDataset) -> ReplaceableDataset.New:
         """Begin to replace the rewritten files, and to take out the dropped ones."""
         paths = [dataset.path_of(found.source) for found in (*self._rewritten, *self._dropped)]
-        numbers = dataset.manifest.numbers_of(paths)
-        files = [dataset.manifest.files[number] for number in numbers if number is not None]
+        files = dataset.ask(lambda manifest: manifest.files_of(paths))
         rewritten, dropped = files[: len(self._rewritten)], files[len(self._rewritten) :]
         removed = [found.rows.tolist() for found in self._rewritten]
         return dataset.replacement([[file] for file in rewritten], removed, dropped)
@@ -435,11 +434,8 @@ class _Deletion:
         removed = sum(len(file_rows.rows) for file_rows in files_with_rows)
         folders: tuple[str, ...] = ()
         if self._dataset is not None:
-            manifest = self._dataset.manifest
             gone = sorted({self._dataset.path_of(file_rows.source) for file_rows in self._dropped})
-            numbers = [number for number in manifest.numbers_of(gone) if number is not None]
-            left = manifest._replace(files=manifest.files_after(numbers, [])).folders
-            folders = tuple(dict.fromkeys(folder for folder in map(os.path.dirname, gone) if folder not in left))
+            folders = tuple(self._dataset.ask(lambda manifest: manifest.folders_without(gone)))
         return DeleteReport(
             path=self._path,
             records=removed,

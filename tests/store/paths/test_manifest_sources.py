@@ -127,7 +127,7 @@ def test_pickles_are_small(dataset: str, few_are_many: None) -> None:
         part.__dict__["_totals"] = (1, 1)
         assert len(pickle.dumps(part)) < 10_000
         assert isinstance(part, ManifestSources)
-        assert np.array_equal(pickle.loads(pickle.dumps(part))._places, part._places)
+        assert np.array_equal(pickle.loads(pickle.dumps(part))._picked, part._picked)
 
 
 def test_relative_paths_stay_in_their_working_directory(

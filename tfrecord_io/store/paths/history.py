@@ -9,7 +9,7 @@ Tests: tests/store/paths/test_history.py.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 Runs = tuple[tuple[int, int], ...]
@@ -69,6 +69,17 @@ class History(NamedTuple):
                 new_run.append((commit, rows))
                 count, left = count - rows, left - rows
             yield tuple(new_run)
+
+    def split_at(self, files: Sequence[tuple[int, int]], all_records: int) -> Iterator[tuple[Runs, Runs]]:
+        """For files, which have the begin and the number of their rows, the runs before each, and those of its rows.
+
+        They are in ascending order. At the end, the runs behind them, and none.
+        """
+        begins, counts = [begin for begin, _ in files], [count for _, count in files]
+        ends = [0, *(begin + count for begin, count in files)]
+        gaps = [begin - end for begin, end in zip([*begins, all_records], ends, strict=True)]
+        pieces = self.split([*chain.from_iterable(zip(gaps, [*counts, 0], strict=True))])
+        return zip(pieces, pieces, strict=True)
 
     def added_runs(self, rows: int, since: int, until: int) -> list[tuple[int, int, int]]:
         """The commits after `since`, up to `until`, and the begin and end of each run of their rows, by commit.

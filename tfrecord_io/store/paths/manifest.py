@@ -46,7 +46,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -57,6 +57,7 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, existing_files
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
+from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest_files import SIZES, AllFiles, ManifestColumns, ManifestFiles, all_files
 from tfrecord_io.store.paths.manifest_parts import ManifestPart, PartedFiles, PartReader, StoredPart, ask_again
 from tfrecord_io.store.read.source import (
@@ -306,6 +307,22 @@ class Manifest(NamedTuple):
         """The numbers of the shards of these names; None for one that is not there."""
         return self._all.numbers_of(paths)
 
+    def first_rows(self, paths: Sequence[str]) -> dict[str, int]:
+        """For the shards of these names, those that are there, the number of rows in all shards before each."""
+        numbers = {path: at for path, at in zip(paths, self.numbers_of(paths), strict=True) if at is not None}
+        return dict(zip(numbers, self._all.rows_before([*numbers.values()]), strict=True))
+
+    def files_of(self, paths: Sequence[str]) -> list[ManifestFile]:
+        """The shards of these names, those that are there."""
+        return [self.files[number] for number in self.numbers_of(paths) if number is not None]
+
+    def folders_without(self, gone: Sequence[str]) -> list[str]:
+        """The folders of shards that have no other ones, in the order of these names."""
+        folders = dict.fromkeys(map(os.path.dirname, gone))
+        numbers = [number for number in self.numbers_of(gone) if number is not None]
+        left = all_files(self.files_after(numbers, [])).folders_among(folders)
+        return [folder for folder in folders if folder not in left]
+
     def files_after(self, gone: Sequence[int], new: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
         """The files without those of the numbers `gone`; `new` ones stand where those of their numbers do, which go."""
         return self._all.replace(gone, new)
@@ -424,7 +441,9 @@ def format_manifest(manifest: Manifest) -> bytes:
     if isinstance(files, PartedFiles):
         text.write(b', "parts": [')
         for number, part in enumerate(files.parts):
-            line = json.dumps({**part._asdict(), "crc32c": f"{part.crc32c:08x}"})
+            entry = {**part._asdict(), "crc32c": f"{part.crc32c:08x}"}
+            entry["values"] = {column: bounds._asdict() for column, bounds in part.values}
+            line = json.dumps(entry)
             text.write(f"{',' if number else ''}\n  {line}".encode())
         text.write(b"\n]")
         files = () if files.tail is None else tuple(files.tail)
@@ -560,6 +579,7 @@ class _Parser:
                 size=self._is(entry, "size", int, _COUNTS.__contains__),
                 raw=self._is(entry, "raw", int, _COUNTS.__contains__),
                 crc32c=int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16),
+                values=tuple(self._values_of_part(entry)),
             )
             if not part.can_be_read:
                 _refuse(self._path, f"its part '{part.id}' has {part.files} files and {part.raw} bytes")
@@ -576,6 +596,26 @@ class _Parser:
             return None
         first, last = self._is(
             entry, "folders", list, lambda pair: len(pair) == 2 and all(type(folder) is str for folder in pair)
+        )
+        return first, last
+
+    def _values_of_part(self, entry: dict[str, Any]) -> Iterator[tuple[str, FolderBounds]]:
+        """The bounds of the values of partition columns in a part, which older releases do not state."""
+        for column, stated in (self._is(entry, "values", dict) if "values" in entry else {}).items():
+            if not isinstance(stated, dict):
+                _refuse(self._path, f"the 'values' of a part are {printable(repr(stated), 80)}")
+            texts, integers = self._bounds(stated, "texts", str), self._bounds(stated, "integers", int)
+            yield column, FolderBounds(texts, integers, self._is(stated, "nulls", bool))
+
+    def _bounds(self, stated: dict[str, Any], name: str, type_: type) -> tuple[Any, Any] | None:
+        """The least and the greatest value of a column in the folders of a part."""
+        if stated.get(name) is None:
+            return None
+        first, last = self._is(
+            stated,
+            name,
+            list,
+            lambda pair: len(pair) == 2 and all(type(bound) is type_ for bound in pair) and pair[0] <= pair[1],
         )
         return first, last
 

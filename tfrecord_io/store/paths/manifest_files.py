@@ -13,9 +13,9 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, starmap
+from itertools import accumulate, pairwise, starmap
 from typing import TypeAlias, overload
 
 import numpy as np
@@ -25,6 +25,7 @@ from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import ShardName, natural_key
+from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.read.source import ManifestFile
 
 ManifestFiles: TypeAlias = "tuple[ManifestFile, ...] | ManyFiles"
@@ -108,8 +109,20 @@ class AllFiles(ABC):
         """The numbers of the files of these paths; None for one that is not there."""
 
     @abstractmethod
-    def in_folders(self, names: Collection[str]) -> ManifestFiles:
-        """The files of these folders."""
+    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
+        """Like `folder_names`, without those of parts in which, by the bounds of their values, no wanted one may be."""
+
+    @abstractmethod
+    def folders_among(self, names: Collection[str]) -> set[str]:
+        """Which of these folders have files."""
+
+    @abstractmethod
+    def without_folders(self, names: Collection[str]) -> ManifestFiles:
+        """The files that are in none of these folders."""
+
+    @abstractmethod
+    def rows_before(self, numbers: Sequence[int]) -> list[int]:
+        """The number of records in all files before each of these numbers."""
 
     @abstractmethod
     def then(self, files: ManifestFiles) -> ManifestFiles:
@@ -181,8 +194,18 @@ class ListedFiles(AllFiles):
         numbers = {file.path: number for number, file in enumerate(self._files)}
         return list(map(numbers.get, paths))
 
-    def in_folders(self, names: Collection[str]) -> ManifestFiles:
-        return tuple(file for file in self._files if os.path.dirname(file.path) in names)
+    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
+        return self.folder_names
+
+    def folders_among(self, names: Collection[str]) -> set[str]:
+        return {*names}.intersection(self.folder_names)
+
+    def without_folders(self, names: Collection[str]) -> ManifestFiles:
+        return tuple(file for file in self._files if os.path.dirname(file.path) not in names)
+
+    def rows_before(self, numbers: Sequence[int]) -> list[int]:
+        before = [0, *accumulate(self.counts)]
+        return [before[number] for number in numbers]
 
     def then(self, files: ManifestFiles) -> ManifestFiles:
         return (*self._files, *files)
@@ -207,6 +230,11 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
     @abstractmethod
     def are_in_order(self) -> bool:
         """True if the files are known to be in the order of folders."""
+
+    @property
+    @abstractmethod
+    def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
+        """For pieces of the files the bounds of partition columns, as far as known, and the number behind each."""
 
     @abstractmethod
     def take(self, numbers: Array) -> ManifestColumns:
@@ -336,6 +364,10 @@ class ManifestColumns(ManyFiles):
     def are_in_order(self) -> bool:
         return self.ordered_folders is not None
 
+    @property
+    def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
+        return [({}, len(self))]
+
     @cached_property
     def ordered_folders(self) -> tuple[str, str] | None:
         """The first and the last folder, if the files are in the order of folders, which is that of their reading."""
@@ -388,9 +420,20 @@ class ManifestColumns(ManyFiles):
     def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
         return self
 
-    def in_folders(self, names: Collection[str]) -> ManifestColumns:
-        is_chosen = np.array([folder in names for folder in self.folder_names], bool)
-        return self.take(np.flatnonzero(is_chosen[self.folders[1]]))
+    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
+        return self.folder_names
+
+    def folders_among(self, names: Collection[str]) -> set[str]:
+        return {*names}.intersection(self.folder_names)
+
+    def without_folders(self, names: Collection[str]) -> ManifestColumns:
+        is_left = np.array([folder not in names for folder in self.folder_names], bool)
+        return self if is_left.all() else self.take(np.flatnonzero(is_left[self.folders[1]]))
+
+    def rows_before(self, numbers: Sequence[int]) -> list[int]:
+        before = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.records)])
+        rows: list[int] = before[np.array(numbers, np.int64)].tolist()
+        return rows
 
     def paths_without(self, others: AllFiles) -> list[str]:
         import pyarrow.compute as pc

@@ -14,7 +14,8 @@ Tests: tests/store/paths/test_manifest_parts.py.
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import accumulate, chain
 from typing import NamedTuple, TypeVar, overload
 
@@ -23,10 +24,12 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, cached_property
 from tfrecord_io.bytes import Array, get_engine
-from tfrecord_io.errors import CorruptRecordError, ReplacedError
+from tfrecord_io.errors import CorruptRecordError, ReplacedError, SchemaError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote
+from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest_files import (
     MOST_SUM,
     SIZES,
@@ -67,6 +70,12 @@ class ManifestPart(NamedTuple):
     size: int  # of the part, in bytes
     raw: int  # bytes of the part, unpacked
     crc32c: int  # of its `size` bytes
+    values: tuple[tuple[str, FolderBounds], ...] = ()  # of partition columns; one that is left out may have any
+
+    def may_be_in(self, pairs: Sequence[tuple[str, str | None]]) -> bool:
+        """True if a folder with these columns and values can be in it."""
+        bounds = dict(self.values)
+        return all(bounds[column].may_have_text(text) for column, text in pairs if column in bounds)
 
     @property
     def can_be_read(self) -> bool:
@@ -166,6 +175,7 @@ def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
         size=len(body),
         raw=raw.size,
         crc32c=get_engine().crc32c(body),
+        values=tuple(FolderBounds.in_folders(folders).items()),
     )
     return part, body
 
@@ -195,6 +205,9 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     facts = files.largest_number, files.have_ids
     if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
         raise _damaged(path, "its files are not those that the manifest states")
+    values = FolderBounds.in_folders(files.folder_names) if part.values else {}
+    if not all(bounds.contain(values.get(column)) for column, bounds in part.values):
+        raise _damaged(path, "its folders are not those that the manifest states")
     return files
 
 
@@ -290,6 +303,11 @@ class PartedFiles(ManyFiles):
             last = bounds[1]
         return True
 
+    @property
+    def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
+        bounds = (dict(piece.part.values) if isinstance(piece, StoredPart) else {} for piece in self.pieces)
+        return list(zip(bounds, self._ends, strict=True))
+
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order; the parts of others are not read."""
         which = np.searchsorted(self._ends, numbers, side="right")
@@ -374,22 +392,48 @@ class PartedFiles(ManyFiles):
         return PartedFiles([p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in parts)])
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        if len(paths) > SIZES.part:  # of so many files, most parts have some
+            return self.columns.numbers_of(paths)
         numbers: dict[str, int] = {}
+        may_be_in = _folders_to_look_for(path.rpartition("/")[0] for path in paths)
         for piece, end in zip(reversed(self.pieces), reversed(self._ends), strict=True):
-            left = [path for path in paths if path not in numbers]
-            if not left:
-                break
-            places = zip(left, _columns(piece).numbers_of(left), strict=True)
-            numbers.update((path, end - len(piece) + at) for path, at in places if at is not None)
+            folders = {*may_be_in(piece)}
+            left = [path for path in paths if path not in numbers and path.rpartition("/")[0] in folders]
+            if left:
+                places = zip(left, _columns(piece).numbers_of(left), strict=True)
+                numbers.update((path, end - len(piece) + at) for path, at in places if at is not None)
         return list(map(numbers.get, paths))
 
-    def in_folders(self, names: Collection[str]) -> ManifestFiles:
+    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
+        pieces = (p for p in self.pieces if not isinstance(p, StoredPart) or may_be(dict(p.part.values)))
+        return list(dict.fromkeys(name for piece in pieces for name in _columns(piece).folder_names))
+
+    def folders_among(self, names: Collection[str]) -> set[str]:
+        found: set[str] = set()
+        may_be_in = _folders_to_look_for(names)
+        for piece in reversed(self.pieces):
+            left = [name for name in may_be_in(piece) if name not in found]
+            found |= _columns(piece).folders_among(left) if left else set()
+        return found
+
+    def without_folders(self, names: Collection[str]) -> ManifestFiles:
         pieces: list[Piece] = []
+        may_be_in = _folders_to_look_for(names)
         for piece in self.pieces:
-            files = _columns(piece)
-            kept = files.in_folders(names)
-            pieces += [piece if len(kept) == len(files) else kept] if len(kept) else []
+            gone = may_be_in(piece)
+            left = _columns(piece).without_folders(gone) if gone else piece
+            pieces += [piece if len(left) == len(piece) else left] if len(left) else []
         return PartedFiles(pieces)
+
+    def rows_before(self, numbers: Sequence[int]) -> list[int]:
+        counts = [p.part.records if isinstance(p, StoredPart) else p.record_count for p in self.pieces]
+        begins, all_numbers = [0, *accumulate(counts)], np.array(numbers, np.int64)
+        which, rows = np.searchsorted(self._ends, all_numbers, side="right"), np.empty(len(numbers), np.int64)
+        for at in np.unique(which).tolist():
+            inside = all_numbers[which == at] - (self._ends[at - 1] if at else 0)
+            rows[which == at] = np.array(_columns(self.pieces[at]).rows_before(inside)) + begins[at]
+        before: list[int] = rows.tolist()
+        return before
 
     def then(self, files: ManifestFiles) -> ManifestFiles:
         if not files:
@@ -428,6 +472,23 @@ class PartedFiles(ManyFiles):
 
 def _columns(piece: Piece) -> ManifestColumns:
     return piece.files if isinstance(piece, StoredPart) else piece
+
+
+def _folders_to_look_for(names: Iterable[str]) -> Callable[[Piece], list[str]]:
+    """A function that returns which of these folders can be in a piece, by the bounds that a manifest states of it."""
+    pairs_of: dict[str, tuple[tuple[str, str | None], ...]] = {}
+    for name in names:
+        if name not in pairs_of:
+            pairs_of[name] = ()
+            with suppress(SchemaError):  # of a folder whose values nobody can read: it can be anywhere
+                pairs_of[name] = ColumnFolder.pairs_in(f"/{name}/", "/")
+
+    def may_be_in(piece: Piece) -> list[str]:
+        if not isinstance(piece, StoredPart):
+            return [*pairs_of]
+        return [name for name, pairs in pairs_of.items() if piece.part.may_be_in(pairs)]
+
+    return may_be_in
 
 
 def _join_columns(pieces: Sequence[Piece]) -> tuple[Piece, ...]:

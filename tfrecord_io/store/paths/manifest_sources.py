@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -24,6 +24,7 @@ from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import natural_key
+from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles, numbers_in_folders
 from tfrecord_io.store.paths.manifest_parts import ask_again
@@ -97,17 +98,23 @@ class _Dataset:
     @cached_property
     def order(self) -> Array:
         """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
-        if self._ask(lambda files: files.are_in_order):
-            return np.arange(self.count)
-        folders, of_files = self.files.folders
-        first = np.unique(of_files, return_index=True)[1]
-        places = np.empty(len(folders), np.int64)
-        if (numbers := numbers_in_folders(folders)) is not None:
-            places[np.argsort(numbers)] = np.arange(len(folders))
-        else:
-            keys = [natural_key(self.files.paths[at].as_py()) for at in first]
-            places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
-        return np.argsort(places[of_files], kind="stable")
+        return np.arange(self.count) if self._are_in_order else _order_of_reading(self.files)
+
+    @cached_property
+    def _are_in_order(self) -> bool:
+        """True if the files of the manifest are known to be in the order of reading, without a look at each."""
+        return self._ask(lambda files: files.are_in_order)
+
+    @property
+    def has_order(self) -> bool:
+        """True if the order of reading is known, without a look at each file."""
+        return self._are_in_order or "order" in self.__dict__
+
+    @cached_property
+    def bounds(self) -> tuple[list[Mapping[str, FolderBounds]], Array]:
+        """The bounds of partition columns in pieces of the files, and the number of the file behind each piece."""
+        pieces = self._ask(lambda files: files.bounds_of_pieces)
+        return [bounds for bounds, _ in pieces], np.array([min(end, self.count) for _, end in pieces])
 
     def source(self, number: int) -> Source:
         """A file, by its number in the manifest."""
@@ -118,7 +125,7 @@ class _Dataset:
     def _make(self, number: int) -> Source:
         file, is_in_store = self.file(number), is_remote(self.fs)
         # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
-        watched = not is_in_store or number == self.order[-1]
+        watched = not is_in_store or number == (self.order[-1] if self.has_order else self.count - 1)
         shard = ManifestShard(
             self.version,
             file.records,
@@ -142,18 +149,32 @@ class _Dataset:
         return _Dataset, (self.version, self.columns, self.count)
 
 
+def _order_of_reading(files: ManifestColumns) -> Array:
+    """The numbers of files by folder, and in each by their order in the manifest."""
+    folders, of_files = files.folders
+    first = np.unique(of_files, return_index=True)[1]
+    places = np.empty(len(folders), np.int64)
+    if (numbers := numbers_in_folders(folders)) is not None:
+        places[np.argsort(numbers)] = np.arange(len(folders))
+    else:
+        keys = [natural_key(files.paths[at].as_py()) for at in first]
+        places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
+    return np.argsort(places[of_files], kind="stable")
+
+
 class ManifestSources(Sources):
     """Files of a dataset that are not looked up: the manifest states what is known of them.
 
     Parameters
     ----------
     dataset : _Dataset
-    places : ndarray of int64
-        Of the files, in the order of reading.
+    picked : ndarray of int64
+        The places of the files in the order of reading all; or, `by_number`, their numbers in the manifest, which are
+        known without the order of all. Both are in the order of reading.
     """
 
-    def __init__(self, dataset: _Dataset, places: Array) -> None:
-        self._dataset, self._places = dataset, places
+    def __init__(self, dataset: _Dataset, picked: Array, *, by_number: bool = False) -> None:
+        self._dataset, self._picked, self._by_number = dataset, picked, by_number
 
     @classmethod
     def of_manifest(cls, fs: FileSystem, name: str, manifest: Manifest) -> Self | None:
@@ -172,7 +193,7 @@ class ManifestSources(Sources):
     @cached_property
     def _numbers(self) -> Array:
         """Numbers of the files in the manifest."""
-        return self._dataset.order[self._places]
+        return self._picked if self._by_number else self._dataset.order[self._picked]
 
     @overload
     def __getitem__(self, at: int) -> Source: ...
@@ -180,24 +201,45 @@ class ManifestSources(Sources):
     def __getitem__(self, at: slice) -> Sources: ...
     def __getitem__(self, at: int | slice) -> Source | Sources:
         if isinstance(at, slice):
-            return type(self)(self._dataset, self._places[at])
+            return type(self)(self._dataset, self._picked[at], by_number=self._by_number)
         return self._dataset.source(int(self._numbers[at]))
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._picked)
 
     def __iter__(self) -> Iterator[Source]:
         return map(self._dataset.source, self._numbers.tolist())
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, ManifestSources) and other._dataset is self._dataset:
-            return np.array_equal(self._places, other._places)
+            if self._by_number == other._by_number:
+                return np.array_equal(self._picked, other._picked)
+            return np.array_equal(self._numbers, other._numbers)
         return Sources.__eq__(self, other)
 
     __hash__ = None
 
     def take(self, numbers: Array) -> Sources:
-        return type(self)(self._dataset, self._places[numbers])
+        return type(self)(self._dataset, self._picked[numbers], by_number=self._by_number)
+
+    def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
+        all_bounds, ends = self._dataset.bounds
+        if not any(all_bounds):
+            return self
+        are_possible = may_be_in(FolderBounds.batch(all_bounds, fields))
+        if are_possible.all():
+            return self
+        if self._by_number or self._dataset.has_order or not self._is_whole:
+            return self.take(np.flatnonzero(are_possible[np.searchsorted(ends, self._numbers, side="right")]))
+        begins = np.append(0, ends[:-1])
+        numbers = np.flatnonzero(np.repeat(are_possible, ends - begins))
+        order = _order_of_reading(self._dataset.take(numbers)) if len(numbers) else slice(None)
+        return type(self)(self._dataset, numbers[order], by_number=True)
+
+    @property
+    def _is_whole(self) -> bool:
+        """True if these are all files of the dataset, in the order of reading."""
+        return not self._by_number and np.array_equal(self._picked, np.arange(self._dataset.count))
 
     @property
     def are_of_manifest(self) -> bool:
@@ -242,6 +284,14 @@ class ManifestSources(Sources):
         return {self._dataset.version: self[0]} if len(self) else {}
 
     @property
+    def manifest_versions(self) -> list[ManifestVersion | None]:
+        return [self._dataset.version] if len(self) else []
+
+    @property
+    def partition_names(self) -> list[str]:
+        return [*self._dataset.columns] if len(self) else []
+
+    @property
     def metadata(self) -> dict[str, str]:
         return united_metadata([self._dataset.version] if len(self) else [])
 
@@ -256,18 +306,19 @@ class ManifestSources(Sources):
     def absolute(self, directory: str | None = None) -> Sources:
         if self.working_directory is None:
             return self
-        return type(self)(self._dataset.absolute(os.getcwd() if directory is None else directory), self._places)
+        dataset = self._dataset.absolute(os.getcwd() if directory is None else directory)
+        return type(self)(dataset, self._picked, by_number=self._by_number)
 
     @property
     def working_directory(self) -> str | None:
         return None if not self.are_local or os.path.isabs(self._dataset.directory) else os.getcwd()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self._dataset, _pack_places(self._places), self._totals)
+        return _unpickle, (self._dataset, _pack_places(self._picked), self._totals, self._by_number)
 
 
-def _unpickle(dataset: _Dataset, places: bytes, totals: tuple[int, int]) -> ManifestSources:
-    sources = ManifestSources(dataset, _unpack_places(places))
+def _unpickle(dataset: _Dataset, picked: bytes, totals: tuple[int, int], by_number: bool) -> ManifestSources:
+    sources = ManifestSources(dataset, _unpack_places(picked), by_number=by_number)
     sources.__dict__["_totals"] = totals
     return sources
 

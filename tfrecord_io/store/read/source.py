@@ -766,6 +766,21 @@ class Sources(Sequence[Source]):
         """The files of these numbers, in this order."""
         return Sources(map(self._sources.__getitem__, numbers.tolist()))
 
+    def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
+        """The files without those of parts of a manifest in whose folders no wanted one can be.
+
+        Parameters
+        ----------
+        fields : sequence of pyarrow.Field
+            The partition columns.
+        may_be_in : callable
+            Returns a boolean for each row of a batch with the columns "least x" and "greatest x" of each field x: the
+            bounds of its values in some folders, null where they are not known. False if no wanted folder is there.
+
+        All files of a folder stay, or all go, and those that stay are in their order.
+        """
+        return self
+
     @property
     def are_of_manifest(self) -> bool:
         """True if a manifest names all files, which are whole regular files: none needs to be asked what it is."""
@@ -812,6 +827,11 @@ class Sources(Sequence[Source]):
             shard = source.stated_shard
             found.setdefault(None if shard is None else shard.manifest, source)
         return found
+
+    @property
+    def manifest_versions(self) -> list[ManifestVersion | None]:
+        """The manifests that state something of the files, None where there is none, each once."""
+        return [*self.manifests]
 
     @property
     def metadata(self) -> dict[str, str]:

@@ -11,11 +11,12 @@ import errno
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, ShardName
+from tfrecord_io.store.paths.folder_bounds import SoughtFolders
 from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.paths.manifest_files import ManifestFiles, all_files
 from tfrecord_io.store.write.old_files import OldFiles
@@ -339,16 +340,20 @@ class ReplaceFolders(_Grown):
         )
 
     def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
+        def values_of(folder: str) -> Set[Any]:
+            return self.unite.folder_values(ColumnFolder.pairs_in(f"{folder}/", ""), types)
+
         # Other programs spell names of folders in other ways: ``month=05`` is the folder of 5, as readers read it.
-        old_files, own_folders = all_files(files), own.folders
-        pairs = {folder: ColumnFolder.pairs_in(f"{folder}/", "") for folder in (*old_files.folder_names, *own_folders)}
-        values = {folder: self.unite.folder_values(stated, types) for folder, stated in pairs.items()}
-        replaced = {values[folder] for folder in own_folders}
-        stated: Set[object] = frozenset()
+        old_files, replaced = all_files(files), {values_of(folder) for folder in own.folders}
+        stated: Set[Any] = frozenset()
         if own.partition_schema is not None:  # else there was no data
             stated = self.unite.replaced_values(own.partition_schema, types)
-        replaced.update(value_set for value_set in values.values() if stated and stated <= value_set)
-        return old_files.in_folders({name for name in old_files.folder_names if values[name] not in replaced})
+        sought = SoughtFolders(map(dict, replaced)), SoughtFolders([dict(stated)])
+        names = old_files.folder_names_where(lambda bounds: any(folders.may_be_in(bounds) for folders in sought))
+        candidates = {name for folders in sought for name in folders.candidates(names)}
+        return old_files.without_folders(
+            {name for name in candidates if (values := values_of(name)) in replaced or (stated and stated <= values)}
+        )
 
 
 def change_of(mode: str | None, unite: Unite, partition_by: tuple[str, ...] = (), *, grows: bool) -> Change:

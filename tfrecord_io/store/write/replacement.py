@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from tfrecord_io.base import printable
 from tfrecord_io.errors import CorruptRecordError
@@ -29,6 +29,8 @@ from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
+
+T = TypeVar("T")
 
 
 class Replacement:
@@ -105,11 +107,27 @@ class ReplaceableDataset:
         self.path, self.verb, self.stem = os.fspath(path), verb, FileName.parse(base).dataset or ""
         self.base = version.path[: len(version.path) - len(base)] + self.stem  # of the shards' names
         self.place = place_of(version.fs, directory + slash, self.stem)
-        manifest = ask_again(self.place.read, lambda manifest: None if manifest is None else manifest.load())
-        if manifest is None or manifest.id != version.id:
-            raise _changed_error(self.place, verb)
+        self._id = version.id
+        self.manifest = self._read()
+
+    def _read(self) -> Manifest:
+        manifest = self.place.read()
+        if manifest is None or manifest.id != self._id:
+            raise _changed_error(self.place, self.verb)
         _check_settled(manifest, self.place)
-        self.manifest: Manifest = manifest
+        return manifest
+
+    def ask(self, question: Callable[[Manifest], T]) -> T:
+        """Ask the manifest, whose parts are read when they are needed.
+
+        Where one is gone, the manifest is read again: it names the same files, and perhaps others behind them.
+        """
+
+        def read() -> Manifest:
+            self.manifest = self._read()
+            return self.manifest
+
+        return ask_again(read, question, self.manifest)
 
     @staticmethod
     def manifest_of(sources: Sequence[Source], path: str | os.PathLike[str], verb: str, advice: str) -> ManifestVersion:
@@ -158,8 +176,10 @@ class ReplaceableDataset:
         history = self.manifest.history or History()
         if not history.runs:
             return {path: history.runs_of(records) for path, records in files.items()}
-        all_runs = zip(self.manifest.paths, history.split(self.manifest.counts), strict=True)
-        return {path: runs for path, runs in all_runs if path in files}
+        begins = self.ask(lambda manifest: manifest.first_rows([*files]))
+        order = sorted(files, key=begins.__getitem__)
+        pieces = history.split_at([(begins[path], files[path]) for path in order], self.manifest.records)
+        return {path: runs for path, (_, runs) in zip(order, pieces, strict=False)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,13 +270,17 @@ class ReplaceShards(ChangeById):
 
     def _runs_in(self, manifest: Manifest) -> Iterator[tuple[int, int]]:
         """The runs of all rows after the change, in the order of the files."""
-        new = {shard.files[0].path: shard.runs for shard in self.new}
-        gone = {file.path for shard in self.new for file in shard.files} | {file.path for file in self.dropped}
         if manifest.history is None or not manifest.history.runs:
             return
-        all_runs = manifest.history.split(manifest.counts)
-        for path, runs in zip(manifest.paths, all_runs, strict=True):
-            yield from new.get(path, () if path in gone else runs)
+        new = {shard.files[0].path: shard.runs for shard in self.new}
+        gone = {file.path: file.records for shard in self.new for file in shard.files}
+        gone.update((file.path, file.records) for file in self.dropped)
+        begins = manifest.first_rows([*gone])
+        order = sorted(gone, key=begins.__getitem__)
+        pieces = manifest.history.split_at([(begins[path], gone[path]) for path in order], manifest.records)
+        for path, (before, _) in zip([*order, None], pieces, strict=True):
+            yield from before
+            yield from () if path is None else new.get(path, ())
 
 
 def _changed_error(place: Place, verb: str) -> OSError:
