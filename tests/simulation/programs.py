@@ -32,8 +32,9 @@ from tfrecord_io.read.file_indexes import check_indexes
 from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import FileName
+from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES
-from tfrecord_io.store.paths.manifest_parts import ManifestPart, unpack
+from tfrecord_io.store.paths.manifest_parts import unpack
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.publication import place_of
 from tfrecord_io.write.distributed import DistributedWriter
@@ -696,9 +697,8 @@ class Run:
         """The content of a manifest, with the files in its parts."""
         stated = json.loads(self.world.content(name))
         files: list[dict[str, Any]] = []
-        for entry in stated.get("parts", ()):
-            folders = entry["folders"] and tuple(entry["folders"])
-            part = ManifestPart(**{**entry, "crc32c": int(entry["crc32c"], 16), "folders": folders})
+        manifest = parse_manifest(self.world.content(name), name)
+        for part in () if manifest is None else manifest.parts:
             path = self._part_name(name, part.id)
             if path not in self.world.names():
                 raise Finding(f"a part of the manifest is missing: {path}", self.calls)

@@ -169,6 +169,9 @@ def test_an_order_that_is_known_is_that_of_reading(folders: list[str], size: int
     by_folder = sorted(paths, key=lambda path: places.index(path.rpartition("/")[0]))
     is_known = PartedFiles(pieces).are_in_order
     assert not is_known or by_folder == paths
+    for parts in (PartedFiles(pieces), PartedFiles([*pieces[:-1], files[size * (len(pieces) - 1) :]])):
+        assert files.take(parts.reading_order).path_list == by_folder
+    assert files.take(files.reading_order).path_list == by_folder
     chosen = np.array([rng.randrange(len(files)) for _ in range(5)])
     assert PartedFiles(pieces).take(chosen) == files.take(chosen)
 
@@ -178,6 +181,28 @@ def test_files_that_follow_in_the_order_of_folders_are_known_to() -> None:
     assert PartedFiles([*pieces, columns(FILES[8:])]).are_in_order
     assert not PartedFiles([*pieces, columns(FILES[8:]), columns(FILES[:1])]).are_in_order
     assert not PartedFiles(pieces[::-1]).are_in_order
+
+
+@given(
+    st.lists(st.sampled_from(FOLDERS), max_size=9),
+    st.lists(st.sampled_from(FOLDERS), min_size=1, max_size=4),
+    st.integers(1, 4),
+)
+def test_added_files_are_read_behind_those_of_their_folders(before: list[str], added: list[str], size: int) -> None:
+    paths = [f"{folder}/part-{at:05d}-{at:016x}.tfrecord".removeprefix("/") for at, folder in enumerate(before + added)]
+    key = dict(reversed([(path.rpartition("/")[0], natural_key(path)) for path in paths]))
+    old = sorted(paths[: len(before)], key=lambda path: (key[path.rpartition("/")[0]], path))
+    every = columns(tuple(ManifestFile(path, 1, 1, 1) for path in old + paths[len(before) :]))
+    pieces = [kept(every[first : min(first + size, len(old))]) for first in range(0, len(old), size)]
+    parted_files = PartedFiles([*pieces, every[len(old) :]])
+    assert every.take(parted_files.reading_order).path_list == every.take(every.reading_order).path_list
+
+
+def test_of_added_files_the_parts_of_their_folders_alone_are_read() -> None:
+    pieces = [kept(columns(FILES[:3])), StoredPart(pack(columns(FILES[3:6]), "part")[0]), kept(columns(FILES[6:9]))]
+    tail = columns((NEW._replace(path=f"day=0/part-00099-{OTHER}.tfrecord"), NEW))
+    order = PartedFiles([*pieces, tail]).reading_order  # an error if the second one is read
+    assert order.tolist() == [0, 1, 2, 9, 3, 4, 5, 6, 7, 8, 10]
 
 
 def arranged(files: ManifestFiles) -> tuple[ManifestFiles, list[int]]:

@@ -8,6 +8,7 @@ Tests: tests/store/paths/test_folder_bounds.py.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -104,9 +105,13 @@ class FolderBounds(NamedTuple):
 
     def may_have_text(self, text: str | None) -> bool:
         """True if the value of a folder may have this text, which is missing if it is None."""
-        if text is None:
-            return self.nulls
-        return self.texts is not None and self.texts[0] <= text <= self.texts[1]
+        if text is None or self.texts is None:
+            return text is None and self.nulls
+        if self.integers is not None and not (
+            re.fullmatch(_INTEGERS, text) and self.integers[0] <= int(text) <= self.integers[1]
+        ):
+            return False
+        return self.texts[0] <= text <= self.texts[1]
 
 
 class SoughtFolders:

@@ -15,6 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate, pairwise, starmap
 from typing import TypeAlias, overload
 
@@ -233,6 +234,11 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
 
     @property
     @abstractmethod
+    def reading_order(self) -> Array:
+        """The numbers of the files in the order of reading: by folder, and in each by their order here."""
+
+    @property
+    @abstractmethod
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
         """For pieces of the files the bounds of partition columns, as far as known, and the number behind each."""
 
@@ -363,6 +369,20 @@ class ManifestColumns(ManyFiles):
     @property
     def are_in_order(self) -> bool:
         return self.ordered_folders is not None
+
+    @property
+    def reading_order(self) -> Array:
+        if self.are_in_order or not len(self):
+            return np.arange(len(self))
+        folders, of_files = self.folders
+        first = np.unique(of_files, return_index=True)[1]
+        places = np.empty(len(folders), np.int64)
+        if (numbers := numbers_in_folders(folders)) is not None:
+            places[np.argsort(numbers)] = np.arange(len(folders))
+        else:
+            keys = [natural_key(self.paths[at].as_py()) for at in first]
+            places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
+        return np.argsort(places[of_files], kind="stable")
 
     @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
@@ -597,8 +617,13 @@ def _are_hex(texts: pa.StringArray) -> bool:
 
 def is_folder_before(first: str, second: str) -> bool:
     """True if the files of a folder are known to be read before those of another one, whatever their names."""
-    before, behind = natural_key(f"{first}/")[0], natural_key(f"{second}/")[0]
+    before, behind = _folder_key(first), _folder_key(second)
     return bool(first and second) and before < behind and not behind.startswith(before)
+
+
+@lru_cache(4096)  # the bounds of all parts are compared with each folder of the last files
+def _folder_key(folder: str) -> str:
+    return natural_key(f"{folder}/")[0]
 
 
 def numbers_in_folders(folders: Sequence[str]) -> Array | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple, TypeVar, overload
 
 import numpy as np
@@ -304,6 +304,45 @@ class PartedFiles(ManyFiles):
         return True
 
     @property
+    def reading_order(self) -> Array:
+        if self.are_in_order:
+            return np.arange(len(self))
+        order = self._order_with_tail() if self.tail is not None else None
+        return self.columns.reading_order if order is None else order
+
+    def _order_with_tail(self) -> Array | None:
+        """The order of reading where the files before the tail are in this order; None if that is not known.
+
+        Files of the tail come behind those of their folder: of the parts, those in which it can be are read.
+        """
+        tail, parts = self.pieces[-1], PartedFiles(self.pieces[:-1])
+        assert isinstance(tail, ManifestColumns)
+        if not parts.are_in_order:
+            return None
+        order = tail.reading_order
+        folders = [tail.folders[0][at] for at in tail.folders[1][order]]
+        if not all(a == b or is_folder_before(a, b) for a, b in pairwise(folders)):
+            return None
+        places: dict[str, int] = {}
+        for folder in dict.fromkeys(folders):
+            if (place := parts._end_of_folder(folder)) is None:
+                return None
+            places[folder] = place
+        return np.insert(np.arange(len(parts)), [places[folder] for folder in folders], order + len(parts))
+
+    def _end_of_folder(self, folder: str) -> int | None:
+        """The number behind the files of a folder, or where they would be, of files in order; None if unknown."""
+        begin = 0
+        for piece, end in zip(self.pieces, self._ends, strict=True):
+            first, last = _ordered_folders(piece)
+            if is_folder_before(folder, first):
+                return begin
+            if folder != last and not is_folder_before(last, folder):
+                return _end_of_folder_in(_columns(piece), folder, begin)
+            begin = end
+        return begin
+
+    @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
         bounds = (dict(piece.part.values) if isinstance(piece, StoredPart) else {} for piece in self.pieces)
         return list(zip(bounds, self._ends, strict=True))
@@ -489,6 +528,24 @@ def _folders_to_look_for(names: Iterable[str]) -> Callable[[Piece], list[str]]:
         return [name for name, pairs in pairs_of.items() if piece.part.may_be_in(pairs)]
 
     return may_be_in
+
+
+def _ordered_folders(piece: Piece) -> tuple[str, str]:
+    """The first and the last folder of a piece that is in the order of reading."""
+    folders = piece.part.folders if isinstance(piece, StoredPart) else piece.ordered_folders
+    assert folders is not None
+    return folders
+
+
+def _end_of_folder_in(files: ManifestColumns, folder: str, begin: int) -> int | None:
+    """The number behind the files of a folder, or where they would be, of files in order, which `begin` at a number."""
+    folders, of_files = files.folders
+    if folder in folders:
+        return begin + int(np.searchsorted(of_files, folders.index(folder), side="right"))
+    behind = next((at for at, other in enumerate(folders) if is_folder_before(folder, other)), len(folders))
+    if behind and not is_folder_before(folders[behind - 1], folder):
+        return None
+    return begin + int(np.searchsorted(of_files, behind))
 
 
 def _join_columns(pieces: Sequence[Piece]) -> tuple[Piece, ...]:

@@ -23,10 +23,9 @@ from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import is_remote
 from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
-from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles, numbers_in_folders
+from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles
 from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
@@ -98,7 +97,8 @@ class _Dataset:
     @cached_property
     def order(self) -> Array:
         """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
-        return np.arange(self.count) if self._are_in_order else _order_of_reading(self.files)
+        order = self._ask(lambda files: files.reading_order if len(files) == self.count else None)
+        return self.files.reading_order if order is None else order
 
     @cached_property
     def _are_in_order(self) -> bool:
@@ -147,19 +147,6 @@ class _Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _Dataset, (self.version, self.columns, self.count)
-
-
-def _order_of_reading(files: ManifestColumns) -> Array:
-    """The numbers of files by folder, and in each by their order in the manifest."""
-    folders, of_files = files.folders
-    first = np.unique(of_files, return_index=True)[1]
-    places = np.empty(len(folders), np.int64)
-    if (numbers := numbers_in_folders(folders)) is not None:
-        places[np.argsort(numbers)] = np.arange(len(folders))
-    else:
-        keys = [natural_key(files.paths[at].as_py()) for at in first]
-        places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
-    return np.argsort(places[of_files], kind="stable")
 
 
 class ManifestSources(Sources):
@@ -233,7 +220,7 @@ class ManifestSources(Sources):
             return self.take(np.flatnonzero(are_possible[np.searchsorted(ends, self._numbers, side="right")]))
         begins = np.append(0, ends[:-1])
         numbers = np.flatnonzero(np.repeat(are_possible, ends - begins))
-        order = _order_of_reading(self._dataset.take(numbers)) if len(numbers) else slice(None)
+        order = self._dataset.take(numbers).reading_order
         return type(self)(self._dataset, numbers[order], by_number=True)
 
     @property

@@ -138,7 +138,7 @@ class ReplaceableDataset:
         ValueError
             There is none, or there are several.
         """
-        manifests = Sources.of(sources).manifests
+        manifests = Sources.of(sources).manifest_versions
         found = {manifest.name: manifest for manifest in manifests if manifest is not None}
         if len(found) != 1 or None in manifests:
             what = "a single file" if len(sources) == 1 else "these files have no manifest"
