@@ -193,6 +193,11 @@ class Column:
         return tensor_types.is_variable_shape_tensor(self.type)
 
     @property
+    def varies(self) -> bool:
+        """True if rows may have different shapes: lists without a fixed size, and tensors of shapes that vary."""
+        return self.is_variable_shape_tensor or (self.is_list and not pa.types.is_fixed_size_list(self.type))
+
+    @property
     def axes(self) -> tensor_types.Shape:
         """The axes of a type of tensors, in their logical order; None where they vary."""
         return tensor_types.axes_of(self.type)

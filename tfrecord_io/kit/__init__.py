@@ -38,10 +38,9 @@ _HOMES = {
     "ArraysByNumber": "rows",  # Rows by number as arrays
     "BatchesByNumber": "rows",  # Batches by number, of ``bucket_by=`` or ``pack=``
     "RepresentationOptions": "rows",  # Keywords of the representation of columns as arrays, checked
-    "ColumnLayout": "rows",  # How the lists of one column are represented
     "TableRepresentation": "rows",  # How the columns of a schema become arrays
     "ColumnRepresentation": "rows",  # How one of them does
-    "cut_lists": "rows",  # Truncate and pad the lists of an Arrow column
+    "ListLengths": "rows",  # Truncates and pads the lists of tables, by options of arrays
     "Array": "bytes",  # Any NumPy array
     "ModelInputs": "rows",  # Batches as models take them: channels first, pairs of inputs and targets
     "ImageColumns": "rows",  # The columns of images in tables, and their pixels

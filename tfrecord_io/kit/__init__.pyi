@@ -47,14 +47,13 @@ from tfrecord_io.kit.scan_facade import Scan as Scan
 from tfrecord_io.kit.scan_facade import condition_of as condition_of
 from tfrecord_io.rows import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows import BatchesByNumber as BatchesByNumber
-from tfrecord_io.rows import ColumnLayout as ColumnLayout
 from tfrecord_io.rows import ColumnRepresentation as ColumnRepresentation
 from tfrecord_io.rows import ImageColumns as ImageColumns
+from tfrecord_io.rows import ListLengths as ListLengths
 from tfrecord_io.rows import ModelInputs as ModelInputs
 from tfrecord_io.rows import RepresentationOptions as RepresentationOptions
 from tfrecord_io.rows import RowLookup as RowLookup
 from tfrecord_io.rows import TableRepresentation as TableRepresentation
-from tfrecord_io.rows import cut_lists as cut_lists
 from tfrecord_io.rows import workers_in_state as workers_in_state
 from tfrecord_io.store import open_output as open_output
 from tfrecord_io.write import DistributedWriter as DistributedWriter
@@ -69,7 +68,6 @@ __all__ = [
     "CODECS",
     "Codec",
     "Column",
-    "ColumnLayout",
     "ColumnRepresentation",
     "Condition",
     "Damage",
@@ -82,6 +80,7 @@ __all__ = [
     "Format",
     "ImageColumns",
     "LateTypes",
+    "ListLengths",
     "LiveScan",
     "ModelInputs",
     "OpenPart",
@@ -104,7 +103,6 @@ __all__ = [
     "check_keywords",
     "condition_of",
     "counted",
-    "cut_lists",
     "empty_batch",
     "feature_descriptions",
     "filesystem_of",

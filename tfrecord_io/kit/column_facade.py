@@ -18,23 +18,14 @@ class Column:
     """A column, or the type of one.
 
     >>> column = Column(pa.field("x", pa.list_(pa.string())))
-    >>> column.is_list, Column(column.type.value_type).is_text, column.type_name
-    (True, True, 'list<string>')
-
-    Attributes
-    ----------
-    field : pyarrow.Field
-        The column as Arrow has it, with its metadata; of a type, without a name.
-    type : pyarrow.DataType
-        The type of its values.
+    >>> column.is_list, column.is_text, column.type_name
+    (True, False, 'list<string>')
     """
 
-    __slots__ = ("_column", "field", "type")
+    __slots__ = ("_column",)
 
     def __init__(self, column: pa.Field | pa.DataType) -> None:
-        self.field = pa.field("", column) if isinstance(column, pa.DataType) else column
-        self.type: pa.DataType = self.field.type
-        self._column = RoomColumn(self.field)
+        self._column = RoomColumn(pa.field("", column) if isinstance(column, pa.DataType) else column)
 
     # ---- its values
 
@@ -66,9 +57,7 @@ class Column:
     @property
     def varies(self) -> bool:
         """True if rows may have different shapes."""
-        from tfrecord_io.rows import ColumnRepresentation
-
-        return ColumnRepresentation.varies(self.type)
+        return self._column.varies
 
     @property
     def axes(self) -> tuple[int | None, ...]:

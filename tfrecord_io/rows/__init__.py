@@ -6,11 +6,10 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "ColumnLayout": "arrays.array_options",  # How the lists of one column are represented
     "IterOptions": "arrays.array_options",  # Keywords of `tfrecord_io.iter_arrays`
     "RepresentationOptions": "arrays.array_options",  # Keywords of the representation of columns as arrays
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
-    "cut_lists": "arrays.list_layout",  # Truncate lists, and pad them if the layout has a length
+    "ListLengths": "arrays.list_layout",  # Truncates and pads the lists of tables
     "ModelInputs": "arrays.model_inputs",  # Form of batches, which are dicts by column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
     "ColumnRepresentation": "arrays.representation",  # How one column is represented

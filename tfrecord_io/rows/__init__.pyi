@@ -1,10 +1,9 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.rows.arrays.array_options import ColumnLayout as ColumnLayout
 from tfrecord_io.rows.arrays.array_options import IterOptions as IterOptions
 from tfrecord_io.rows.arrays.array_options import RepresentationOptions as RepresentationOptions
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
-from tfrecord_io.rows.arrays.list_layout import cut_lists as cut_lists
+from tfrecord_io.rows.arrays.list_layout import ListLengths as ListLengths
 from tfrecord_io.rows.arrays.model_inputs import ModelInputs as ModelInputs
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
 from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
@@ -31,11 +30,11 @@ __all__ = [
     "ArraysByNumber",
     "BalancedEpochs",
     "BatchesByNumber",
-    "ColumnLayout",
     "ColumnRepresentation",
     "Form",
     "ImageColumns",
     "IterOptions",
+    "ListLengths",
     "MixedEpochs",
     "Mixture",
     "ModelInputs",
@@ -45,7 +44,6 @@ __all__ = [
     "SequenceEpochs",
     "TableRepresentation",
     "Windows",
-    "cut_lists",
     "iterate",
     "open_by_number",
     "row_lookup",

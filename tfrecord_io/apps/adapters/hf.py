@@ -14,14 +14,12 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import (
     Column,
-    ColumnLayout,
     ImageColumns,
     LateTypes,
+    ListLengths,
     RepresentationOptions,
     Rows,
     Scan,
-    TableRepresentation,
-    cut_lists,
     empty_batch,
     feature_descriptions,
     needs,
@@ -116,18 +114,17 @@ def to_hf(
             reason = f"datasets has no arrays without elements, such as of shape {tuple(field.type.shape)}"
             raise SchemaError(reason, feature=field.name, got=str(field.type), hint="leave the column out by select")
     images = ImageColumns(source.schema, source.options.thread_count)
-    lists = _ListLengths(
-        source.schema, RepresentationOptions(pad_value=pad_value, max_length=max_length, pad_to=pad_to), images
-    )
+    options = RepresentationOptions(pad_value=pad_value, max_length=max_length, pad_to=pad_to)
+    lists = ListLengths(source.schema, options, images, "to_hf")
     with needs("hf"):
         import datasets
         from datasets.iterable_dataset import ArrowExamplesIterable
-    empty = images.decode(lists.apply(_empty_table(source.schema)))
+    empty = images.decode(lists.cut(_empty_table(source.schema)))
     if not streaming:
         if images:
             table = pa.concat_tables([_plain(empty), *(table for _, table in _tables([source], lists, images))])
         else:
-            table = lists.apply(source.to_table())
+            table = lists.cut(source.to_table())
         features = _features(empty.schema if images else table.schema)
         return datasets.Dataset(_plain(table).cast(features.arrow_schema))
     pieces = [source] if source.is_indivisible else source.split(shards, max_bytes)
@@ -173,42 +170,12 @@ def _apply_description(feature: Any, description: Any) -> Any:
     return datasets.ClassLabel(names=names) if is_valid else feature
 
 
-class _ListLengths:
-    """Truncates and pads lists by options; padded lists get a column ``<name>/length``."""
-
-    def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns) -> None:
-        representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
-        layouts = {field.name: options.layout_of(field.name) for field in representation.fields if Column(field).varies}
-        self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
-        types = dict(zip(schema.names, schema.types, strict=True))
-        for name, layout in self._layouts.items():
-            type_ = types.get(name)
-            if type_ is None or not hasattr(type_, "value_type") or isinstance(type_.value_type, pa.BaseExtensionType):
-                reason = "max_length= and pad_to= of to_hf are for columns of lists of single values"
-                raise SchemaError(reason, feature=name, got=str(type_), hint="name other columns in a dict")
-            if name in images and layout.length is not None:
-                reason = "pad_to= of to_hf is for columns of lists of single values"
-                raise SchemaError(reason, feature=name, hint="name other columns in a dict")
-            if layout.multiple > 1:
-                raise ValueError("pad_to=(length, 'multiple'): a row has a length of its own; pass an integer")
-
-    def apply(self, table: pa.Table) -> pa.Table:
-        """Truncate and pad the lists of a table."""
-        for name, layout in self._layouts.items():
-            at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
-            lists, lengths = cut_lists(column, layout, table.schema.field(name))
-            table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
-            if layout.length is not None:
-                table = table.append_column(f"{name}/length", pa.array(lengths))
-        return table
-
-
-def _tables(pieces: Sequence[Any], lists: _ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
+def _tables(pieces: Sequence[Any], lists: ListLengths, images: ImageColumns) -> Iterator[tuple[int, pa.Table]]:
     """Read pieces of a dataset as numbered tables."""
     number = count()
     for piece in pieces:
         with closing(piece.batches()) as batches:
-            tables = (lists.apply(pa.Table.from_batches([batch])) for batch in batches)
+            tables = (lists.cut(pa.Table.from_batches([batch])) for batch in batches)
             decoded = images.decode_all(tables, batches, piece.options) if images else tables
             yield from ((next(number), _plain(table)) for table in decoded)
 

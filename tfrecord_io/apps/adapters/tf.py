@@ -14,16 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.adapters.mask_tensors import split_masks
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.kit import (
-    Column,
-    ColumnLayout,
-    ColumnRepresentation,
-    Dtype,
-    LateTypes,
-    RepresentationOptions,
-    Rows,
-    needs,
-)
+from tfrecord_io.kit import Column, ColumnRepresentation, Dtype, LateTypes, RepresentationOptions, Rows, needs
 from tfrecord_io.typing import ArrayIterator, ArrayLayout, Lengths, Missing, OpenedDataset, UnevenParts
 
 if TYPE_CHECKING:
@@ -149,9 +140,9 @@ class _Columns:
         for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
             for name, array in column.empty_arrays().items():
-                self._add(name, array, column=column, field=field, layout=options.layout_of(field.name))
+                self._add(name, array, column=column, field=field)
 
-    def _add(self, name: str, array: Any, column: ColumnRepresentation, field: pa.Field, layout: ColumnLayout) -> None:
+    def _add(self, name: str, array: Any, column: ColumnRepresentation, field: pa.Field) -> None:
         """Describe the tensors of an array, of which `array` has no rows."""
         import tensorflow as tf
 
@@ -159,11 +150,8 @@ class _Columns:
             is_bytes_list = not Column(field).is_variable_tensor and Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        is_padded = name == field.name and layout.ragged == "pad" and (column.is_image or Column(field).varies)
-        inner = array.shape[1:]
-        if is_padded:
-            is_image = column.is_image
-            inner = column.padded_image_shape(layout.length) if is_image else _padded_shape(array, field, layout)
+        padded = column.padded_shape(array) if name == field.name else None
+        inner = array.shape[1:] if padded is None else padded
         type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
         if array.dtype.kind == "T" or (not column.is_image and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
@@ -279,15 +267,6 @@ def _image_values(column: ColumnRepresentation, name: str) -> Array:
     raise SchemaError(
         "images whose size varies are not a tensor of TensorFlow", feature=name, hint=advice, hint_cli=advice_cli
     )
-
-
-def _padded_shape(array: Array, field: pa.Field, layout: ColumnLayout) -> tuple[int | None, ...]:
-    """Shape of padded rows; None for a length that depends on the longest row of a batch, or on the bucket."""
-    if Column(field).is_variable_tensor:
-        declared: Sequence[int | None] = Column(field).axes
-    else:
-        declared = Column(field).list_shape or (None, *array.shape[2:])
-    return (None if layout.bucketed else layout.length, *declared[1:])
 
 
 def _dtype(name: str, array: Array) -> Any:

@@ -91,7 +91,7 @@ class RepresentationOptions(ReadOptions):
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
         states_value = not (isinstance(self.pad_value, int) and self.pad_value == 0)
-        if not self.has_layouts and not states_value:
+        if not self.layouts and not states_value:
             return
         check_by_column("ragged", self.ragged)
         for ragged in self.ragged.values() if isinstance(self.ragged, Mapping) else [self.ragged]:
@@ -99,7 +99,7 @@ class RepresentationOptions(ReadOptions):
         check_by_column("pad_value", self.pad_value)
         object.__setattr__(self, "max_length", check_lengths("max_length", self.max_length, "left"))
         object.__setattr__(self, "pad_to", check_lengths("pad_to", self.pad_to, "multiple"))
-        layouts = {"": self.layout_of(""), **self.layouts()}
+        layouts = {"": self.layouts.of(""), **self.layouts.named()}
         for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
@@ -108,10 +108,9 @@ class RepresentationOptions(ReadOptions):
             raise ValueError(f"pad_value={self.pad_value!r} has no effect, as no column is padded: pass ragged='pad'")
 
     @property
-    def has_layouts(self) -> bool:
-        """True if an option says how lists are represented."""
-        by_column = isinstance(self.pad_value, Mapping)  # a value without them pads nothing
-        return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
+    def layouts(self) -> Layouts:
+        """How lists are represented; false if no option says it."""
+        return Layouts(self)
 
     @staticmethod
     def refuse_matrices(ragged: Any, library: str) -> None:
@@ -120,25 +119,39 @@ class RepresentationOptions(ReadOptions):
             advice = 'pass ragged="offsets", or take the batches of iter_arrays(ragged="csr")'
             raise ValueError(f"ragged='csr' makes matrices of scipy, not tensors of {library}; {advice}")
 
-    def layouts(self) -> dict[str, ColumnLayout]:
-        """The layouts of the columns that options name."""
-        by_column = (self.ragged, self.pad_value, self.max_length, self.pad_to)
-        names = [name for value in by_column if isinstance(value, Mapping) for name in value]
-        return {name: self.layout_of(name) for name in dict.fromkeys(names)}
 
-    def layout_of(self, name: str) -> ColumnLayout:
+class Layouts:
+    """How options represent lists; false if none says it."""
+
+    def __init__(self, options: RepresentationOptions) -> None:
+        self._options = options
+
+    def __bool__(self) -> bool:
+        options = self._options
+        by_column = isinstance(options.pad_value, Mapping)  # a value without them pads nothing
+        return by_column or not (options.ragged is None and options.max_length is None and options.pad_to is None)
+
+    def named(self) -> dict[str, ColumnLayout]:
+        """The layouts of the columns that options name."""
+        options = self._options
+        by_column = (options.ragged, options.pad_value, options.max_length, options.pad_to)
+        names = [name for value in by_column if isinstance(value, Mapping) for name in value]
+        return {name: self.of(name) for name in dict.fromkeys(names)}
+
+    def of(self, name: str) -> ColumnLayout:
         """How the lists of a column are represented."""
-        max_length, from_left = length_and_mode(column_value(self.max_length, name), "left")
-        length, is_multiple = length_and_mode(column_value(self.pad_to, name), "multiple")
-        ragged = column_value(self.ragged, name)
+        options = self._options
+        max_length, from_left = length_and_mode(column_value(options.max_length, name), "left")
+        length, is_multiple = length_and_mode(column_value(options.pad_to, name), "multiple")
+        ragged = column_value(options.ragged, name)
         return ColumnLayout(
             ragged="pad" if ragged is None and length is not None else ragged,
-            pad_value=column_value(self.pad_value, name, 0),
+            pad_value=column_value(options.pad_value, name, 0),
             max_length=max_length,
             from_left=from_left,
             length=None if is_multiple else length,
             multiple=length or 1 if is_multiple else 1,
-            named_by=None if length is None else f"pad_to={column_value(self.pad_to, name)!r}",
+            named_by=None if length is None else f"pad_to={column_value(options.pad_to, name)!r}",
         )
 
 
@@ -255,30 +268,8 @@ class IterOptions(RepresentationOptions):
         return self.bucket_sizes is not None or self.pack is not None
 
     @property
-    def has_layouts(self) -> bool:
-        return self.arranges or super().has_layouts
-
-    def layouts(self) -> dict[str, ColumnLayout]:
-        names = (*self.bucketed, *(self.pack or ()))
-        return super().layouts() | {name: self.layout_of(name) for name in names}
-
-    def layout_of(self, name: str) -> ColumnLayout:
-        layout = super().layout_of(name)
-        packed, bucketed = name in (self.pack or ()), name in self.bucketed
-        if not packed and not bucketed:
-            return layout
-        if packed:
-            assert self.pack is not None
-            length, named_by = self.pack[name], str(f"pack={ {name: self.pack[name]}!r}")
-        else:
-            assert self.bucket_sizes is not None
-            length, named_by = self.bucket_sizes[-1], f"bucket_sizes={list(self.bucket_sizes)}"
-        ragged = layout.ragged or "pad"
-        layout = replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, bucketed=bucketed)
-        if not packed:
-            return layout
-        end = column_value(self.end_token, name)
-        return replace(layout, packed=True, cut=self.cut, end=end, cumulative=self.cu_seqlens)
+    def layouts(self) -> ArrangedLayouts:
+        return ArrangedLayouts(self)
 
     def _check_cut(self) -> None:
         if self.pack is None:
@@ -334,3 +325,36 @@ class IterOptions(RepresentationOptions):
     def has_equal_parts(self) -> bool:
         """True if several workers get the same number of records each."""
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
+
+
+class ArrangedLayouts(Layouts):
+    """How options represent lists, of which some are packed or in buckets."""
+
+    def __init__(self, options: IterOptions) -> None:
+        super().__init__(options)
+        self._order = options
+
+    def __bool__(self) -> bool:
+        return self._order.arranges or super().__bool__()
+
+    def named(self) -> dict[str, ColumnLayout]:
+        names = (*self._order.bucketed, *(self._order.pack or ()))
+        return super().named() | {name: self.of(name) for name in names}
+
+    def of(self, name: str) -> ColumnLayout:
+        layout, options = super().of(name), self._order
+        packed, bucketed = name in (options.pack or ()), name in options.bucketed
+        if not packed and not bucketed:
+            return layout
+        if packed:
+            assert options.pack is not None
+            length, named_by = options.pack[name], str(f"pack={ {name: options.pack[name]}!r}")
+        else:
+            assert options.bucket_sizes is not None
+            length, named_by = options.bucket_sizes[-1], f"bucket_sizes={list(options.bucket_sizes)}"
+        ragged = layout.ragged or "pad"
+        layout = replace(layout, ragged=ragged, length=length, multiple=1, named_by=named_by, bucketed=bucketed)
+        if not packed:
+            return layout
+        end = column_value(options.end_token, name)
+        return replace(layout, packed=True, cut=options.cut, end=end, cumulative=options.cu_seqlens)

@@ -63,7 +63,7 @@ class ImageColumns:
         reader = batches if isinstance(batches, Reader) else None
         policy = RowFaultPolicy(reader, options.on_error)
         for table in tables:
-            for part in self.parts(table, policy.leave_out):
+            for part in self._parts(table, policy.leave_out):
                 if isinstance(part, RowFault):
                     policy.end(part)
                     return
@@ -71,7 +71,7 @@ class ImageColumns:
             policy.first_row += len(table)
         policy.warn_of_left_out()
 
-    def parts(self, table: pa.Table, passes: Passes) -> Iterator[pa.Table | RowFault]:
+    def _parts(self, table: pa.Table, passes: Passes) -> Iterator[pa.Table | RowFault]:
         """The decoded table in parts, without the rows whose fault `passes`; one that does not is the last item."""
         for begin in range(0, max(len(table), 1), _ROWS):
             for part in self._fitting(table.slice(begin, _ROWS), begin, passes):

@@ -21,9 +21,9 @@ from tfrecord_io.rows.arrays.representation import SHAPE
 class ModelInputs:
     """Form of batches, which are dicts by column."""
 
-    columns: frozenset[str] = frozenset()  # all of them
-    images: frozenset[str] = frozenset()  # columns whose channels become the first axis of an image
-    targets: tuple[str, ...] = ()  # columns of the second dict of a pair
+    _columns: frozenset[str] = frozenset()  # all of them
+    _images: frozenset[str] = frozenset()  # columns whose channels become the first axis of an image
+    _targets: tuple[str, ...] = ()  # columns of the second dict of a pair
 
     @classmethod
     def from_schema(
@@ -50,12 +50,12 @@ class ModelInputs:
     @property
     def is_pair(self) -> bool:
         """True if a batch is a pair."""
-        return bool(self.targets)
+        return bool(self._targets)
 
     def arrays(self, batch: Mapping[str, Any]) -> dict[str, Any]:
         """A batch, or a row, whose images have their channels first: views of its arrays."""
         moved = {**batch}
-        for name in self.images:
+        for name in self._images:
             if name in moved:
                 moved[name] = _channels_first(moved[name])
             if (shapes := moved.get(f"{name}/{SHAPE}")) is not None:
@@ -65,12 +65,12 @@ class ModelInputs:
 
     def pair(self, batch: Mapping[str, Any]) -> Any:
         """A batch as (inputs, targets), each a dict, or the value of its only array; itself without targets."""
-        if not self.targets:
+        if not self._targets:
             return batch
         parts: tuple[dict[str, Any], dict[str, Any]] = {}, {}
         for name, value in batch.items():
-            owner = name if name in self.columns else name.rpartition("/")[0]  # of a mask, or of lengths
-            parts[owner in self.targets][name] = value
+            owner = name if name in self._columns else name.rpartition("/")[0]  # of a mask, or of lengths
+            parts[owner in self._targets][name] = value
         return tuple(next(iter(part.values())) if len(part) == 1 else part for part in parts)
 
 

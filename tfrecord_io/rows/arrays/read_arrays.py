@@ -17,13 +17,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, ColumnLayout, RepresentationOptions
-from tfrecord_io.rows.arrays.representation import (
-    LENGTH,
-    SHAPE,
-    ColumnArrays,
-    ColumnRepresentation,
-    TableRepresentation,
-)
+from tfrecord_io.rows.arrays.representation import LENGTH, SHAPE, ColumnArrays, TableRepresentation, cast_pad_value
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -228,7 +222,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     if options.missing == "mask":
         advice = "omit out=, or declare defaults for missing values with schema="
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
-    padded = {name: layout for name in out if (layout := options.layout_of(name)).ragged == "pad"}
+    padded = {name: layout for name in out if (layout := options.layouts.of(name)).ragged == "pad"}
     sizes = {f"{name}/{size}" for name in padded for size in (LENGTH, SHAPE)} & {*out}
     columns = options.columns if options.columns is not None else tuple(name for name in out if name not in sizes)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
@@ -348,7 +342,7 @@ def _fill_padded(name: str, rows: Ragged, out: Mapping[str, Any], layout: Column
         got = tuple(shapes[row].tolist())
         reason = f"its shape is {got}, but the array of out= has room for {room}"
         raise RowFault(row, reason, feature=name, expected=room, got=got, error=SchemaError)
-    fill = ColumnRepresentation.pad_value(layout.pad_value, rows.values.dtype, name)
+    fill = cast_pad_value(layout.pad_value, rows.values.dtype, name)
     values = rows.pad(0, len(rows), fill)
     inner = shapes.shape[1] + 1
     if (values.dtype, values.shape[inner:]) != (target.dtype, target.shape[inner:]):

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, ma
 
 _MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 _SHARED_ROWS = 10_000  # of text; fewer are represented in about the time that it takes to start a thread
-LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
+LENGTH, SHAPE, MASK = "length", "shape", "mask"  # of the arrays ``<name>/length``, ``<name>/shape``, …
 SEGMENT_IDS, POSITIONS = "segment_ids", "positions"
 CU_SEQLENS, MAX_SEQLEN = "cu_seqlens", "max_seqlen"  # as attention kernels for packed rows name them
 _BLOCK_BYTES = 16 * MIB  # of arrays that share memory; a larger block would keep too much for one that is kept
@@ -144,14 +144,12 @@ class ColumnArrays:
         if valid is not None:
             mask[...] = ~valid[begin:end].reshape(-1, *(1,) * (mask.ndim - 1))
         if self.of_images:
-            return {self.name: values, f"{self.name}/{ColumnRepresentation.MASK}": mask}
+            return {self.name: values, f"{self.name}/{MASK}": mask}
         return {self.name: np.ma.MaskedArray(values, mask)}
 
 
 class ColumnRepresentation:
     """How one column is represented; see `TableRepresentation`."""
-
-    MASK: ClassVar = "mask"  # of the arrays ``<name>/mask``
 
     def __init__(
         self,
@@ -164,8 +162,8 @@ class ColumnRepresentation:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
-        has_layout = options.has_layouts and (ColumnRepresentation.varies(field.type) or self.decoder is not None)
-        self.layout = options.layout_of(field.name) if has_layout else _PLAIN
+        has_layout = options.layouts and (Column(field.type).varies or self.decoder is not None)
+        self.layout = options.layouts.of(field.name) if has_layout else _PLAIN
         if in_matrix:
             self.layout, self.length = _IN_MATRIX, None
         elif self.layout.ragged == "csr":
@@ -235,10 +233,20 @@ class ColumnRepresentation:
         """True if the column has images, which are decoded."""
         return self.decoder is not None
 
-    def padded_image_shape(self, length: int | None) -> tuple[int | None, ...]:
-        """The shape of a padded row of images, without the axis of the rows; None where it varies."""
-        assert self.decoder is not None
-        return self.decoder.padded_shape(length)
+    def padded_shape(self, empty: Array) -> tuple[int | None, ...] | None:
+        """The shape of a padded row, by the array of no rows; None if rows are not padded.
+
+        A length that depends on the longest row of a batch, or on the bucket, is None in it.
+        """
+        if self.layout.ragged != "pad":
+            return None
+        length = self.layout.length
+        if self.decoder is not None:
+            return self.decoder.padded_shape(length)
+        column = Column(self.field)
+        is_tensor = column.is_variable_shape_tensor
+        declared = column.axes if is_tensor else column.declared_shape or (None, *empty.shape[2:])
+        return (None if self.layout.bucketed else length, *declared[1:])
 
     def no_images(self) -> Array | None:
         """An array without images, of their shape and dtype, if they are in lists and have one size."""
@@ -249,10 +257,10 @@ class ColumnRepresentation:
     def empty_arrays(self) -> dict[str, Any]:
         """The arrays of no rows, by name."""
         no_rows = np.empty(0, np.int64)
-        arrays = self.represent([pa.nulls(0, self.field.type)], None)
+        arrays = self._represent([pa.nulls(0, self.field.type)], None)
         return arrays.slice(0, 0, BatchForm(bins=no_rows, segments=no_rows))
 
-    def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
+    def _represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         options, name = self.options, self.field.name
         rows = self._join(arrays)
@@ -276,7 +284,7 @@ class ColumnRepresentation:
             ragged = layout.ragged or "object"
             if ragged != "object":
                 self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
-            value = ColumnRepresentation.pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
+            value = cast_pad_value(layout.pad_value, rows.values.dtype, name) if pads else None
             last = None if layout.end is None else _end_value(layout.end, rows.values.dtype, name)
             if layout.length is not None and not layout.cut:
                 self._refuse_longer(rows, layout.length)
@@ -295,7 +303,7 @@ class ColumnRepresentation:
             self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
         return ColumnArrays(name, rows, None, masked, of_images=of_images)
 
-    def numbers(self, column: NumberColumn) -> ColumnArrays:
+    def _represent_numbers(self, column: NumberColumn) -> ColumnArrays:
         """Represent the joined numbers of a column; RowFault if one is missing that may not be."""
         masked = self.options.missing == "mask"
         if column.missing is not None and not masked:
@@ -334,32 +342,6 @@ class ColumnRepresentation:
     def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
 
-    @staticmethod
-    def varies(type_: pa.DataType) -> bool:
-        """True if rows may have different shapes."""
-        return Column(type_).is_variable_shape_tensor or (
-            Column(type_).is_list and not pa.types.is_fixed_size_list(type_)
-        )
-
-    @staticmethod
-    def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
-        """Convert a padding value to a dtype; text and bytes are padded with empty values unless `value` is one.
-
-        >>> [ColumnRepresentation.pad_value(-1, np.dtype(dtype), "x") for dtype in ("int64", "M8[s]")]
-        [np.int64(-1), np.datetime64('1969-12-31T23:59:59')]
-        """
-        if Dtype.is_text(dtype):
-            return value if isinstance(value, str) else ""
-        if dtype.kind == "O":
-            return value if isinstance(value, bytes) else b""
-        if dtype.kind in "US" and not isinstance(value, str | bytes):
-            return dtype.type()
-        converted = _cast_exactly(value, dtype)
-        if converted is None:
-            reason = f"cannot pad {dtype} with {value!r}"
-            raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
-        return converted
-
 
 class TableRepresentation:
     """How the columns of a schema are represented.
@@ -388,7 +370,7 @@ class TableRepresentation:
             for at, f in enumerate(self.fields)
         ]
         self.images = {column.field.name for column in self._columns if column.decoder is not None}
-        if options.has_layouts:
+        if options.layouts:
             _refuse_others(self.fields, options)
             _refuse_nested(self.fields, options)
         for name, count in Counter(map(attrgetter("name"), self.fields)).items():
@@ -444,17 +426,17 @@ class TableRepresentation:
                 pool = stack.enter_context(WorkerPool(self._threads - 1, "text"))
                 for i, column in enumerate(self._columns):
                     if Column(column.field.type).is_text:
-                        texts[i] = pool.submit(partial(column.represent, [part[i] for part in parts], None))
+                        texts[i] = pool.submit(partial(column._represent, [part[i] for part in parts], None))
             for i, column in enumerate(self._columns):
                 if shared:
                     column = column._share_images(shared)
                 try:
                     if i in numbers:
-                        arrays.append(column.numbers(numbers[i]))
+                        arrays.append(column._represent_numbers(numbers[i]))
                     elif i in texts:
                         arrays.append(texts[i].result())
                     else:
-                        arrays.append(column.represent([part[i] for part in parts], budget))
+                        arrays.append(column._represent([part[i] for part in parts], budget))
                 except RowFault as error:
                     if fault is None or error.row < fault.row:
                         fault = error
@@ -464,6 +446,25 @@ class TableRepresentation:
             raise fault
         _refuse_other_lengths([column for column in arrays if column.layout.cut])
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
+
+
+def cast_pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
+    """Convert a padding value to a dtype; text and bytes are padded with empty values unless `value` is one.
+
+    >>> [cast_pad_value(-1, np.dtype(dtype), "x") for dtype in ("int64", "M8[s]")]
+    [np.int64(-1), np.datetime64('1969-12-31T23:59:59')]
+    """
+    if Dtype.is_text(dtype):
+        return value if isinstance(value, str) else ""
+    if dtype.kind == "O":
+        return value if isinstance(value, bytes) else b""
+    if dtype.kind in "US" and not isinstance(value, str | bytes):
+        return dtype.type()
+    converted = _cast_exactly(value, dtype)
+    if converted is None:
+        reason = f"cannot pad {dtype} with {value!r}"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint="pass another pad_value=")
+    return converted
 
 
 def _refuse_other_lengths(columns: list[ColumnArrays]) -> None:
@@ -513,7 +514,7 @@ def join_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix])
 
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
-    types, layouts = {field.name: field.type for field in fields}, options.layouts()
+    types, layouts = {field.name: field.type for field in fields}, options.layouts.named()
     images = {field.name for field in fields if image_decoder(field) is not None}
     for name, layout in layouts.items():
         if layout.ragged == "csr":  # which may be the name of a matrix: `sparse_matrices`
@@ -524,7 +525,7 @@ def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> No
             raise FeatureNotFoundError(
                 "an option names a column that is not read", feature=name, hint=advice, hint_cli=advice_cli
             )
-        if not ColumnRepresentation.varies(types[name]) and (
+        if not Column(types[name]).varies and (
             name not in images or layout.packed or layout.bucketed or layout.max_length
         ):
             reason = "an option for lists names it, but its values are not lists of varying length"
@@ -548,7 +549,7 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
     for field in fields:
         if not Column(field.type).is_list or pa.types.is_fixed_size_list(field.type):
             continue
-        layout, value = options.layout_of(field.name), field.type.value_type
+        layout, value = options.layouts.of(field.name), field.type.value_type
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
         decoder = image_decoder(field)

@@ -168,7 +168,37 @@ class ScanLookup(PartLookup):
         return {name: value for name, value in self.__dict__.items() if name != "_records"}
 
 
-class ArraysByNumber:
+class ItemsByNumber(ABC):
+    """Rows or batches by number. They can be pickled."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The schema of the rows."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Text for display, and for checkpoints, which compare it."""
+
+    @abstractmethod
+    def row(self, number: int) -> dict[str, Any] | None:
+        """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it.
+
+        Of batches, None: `BatchesByNumber.take` makes them.
+        """
+
+    @abstractmethod
+    def arrays(self, rows: Any) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range.
+
+        TypeError of batches.
+        """
+
+
+class ArraysByNumber(ItemsByNumber):
     """Rows by number as arrays; columns with `lengths` are stacked (`TableRepresentation`). It can be pickled."""
 
     def __init__(self, rows: Lookup, options: RepresentationOptions, lengths: dict[str, int] | None = None) -> None:
@@ -180,11 +210,9 @@ class ArraysByNumber:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows."""
         return self.rows.schema
 
     def describe(self) -> str:
-        """For display."""
         return self.rows.describe()
 
     @cached_property
@@ -196,7 +224,7 @@ class ArraysByNumber:
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
             is_text = not is_list and any(is_of(value) for is_of in _TEXT)
-            is_shaped = self._options.layout_of(field.name) != _PLAIN or self._options.missing != "error"
+            is_shaped = self._options.layouts.of(field.name) != _PLAIN or self._options.missing != "error"
             is_marked = bool(set(field.metadata or ()) - {Column.ENCODING_KEY})
             if is_shaped or is_marked or not (is_number or is_text):
                 return None
@@ -204,7 +232,6 @@ class ArraysByNumber:
         return scalars
 
     def row(self, number: int) -> dict[str, Any] | None:
-        """A row, as `arrays` of it without their first axis, in less time; None if `arrays` has to make it."""
         count = len(self.rows)
         if self._scalars is None or not -count <= number < count:
             return None
@@ -222,7 +249,7 @@ class ArraysByNumber:
     def arrays(
         self, rows: Any, form: BatchForm | None = None, cuts: tuple[Array, Array] | None = None
     ) -> dict[str, Any]:
-        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range.
+        """As `ItemsByNumber.arrays`, in the form of a batch.
 
         `cuts` are the arguments of `ColumnArrays.cut`.
         """

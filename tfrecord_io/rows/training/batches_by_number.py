@@ -7,7 +7,7 @@ Tests: tests/rows/arrays/test_rows_by_number.py and tests/rows/training/test_win
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, NoReturn
 
@@ -19,7 +19,7 @@ from tfrecord_io.columns import Column
 from tfrecord_io.read import Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions, RepresentationOptions
 from tfrecord_io.rows.arrays.row_cache import cached_rows
-from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, row_numbers, row_options
+from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, ItemsByNumber, row_numbers, row_options
 from tfrecord_io.rows.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.files import source_of
 from tfrecord_io.rows.training.row_source import RowSource
@@ -29,7 +29,7 @@ _ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mi
 _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack", "cut", "end_token", "cu_seqlens"})
 
 
-class BatchesByNumber:
+class BatchesByNumber(ItemsByNumber):
     """Batches of a source by number; if lengths of lists decide, all are read first. An instance can be pickled.
 
     With a `seed`, rows are put in a random order before they make batches.
@@ -69,21 +69,18 @@ class BatchesByNumber:
 
     @property
     def schema(self) -> pa.Schema:
-        """The schema of the rows."""
         return self._rows.schema
 
     def __len__(self) -> int:
         return len(self._batches.ends)
 
     def describe(self) -> str:
-        """Text for display, and for checkpoints, which compare it."""
         return self._description
 
     def row(self, number: int) -> None:
-        """See `ArraysByNumber.row`; `take` makes batches."""
+        return None
 
-    def arrays(self, numbers: Sequence[int]) -> NoReturn:
-        """Raise TypeError: `ArraysByNumber.arrays` is of rows, and these are batches."""
+    def arrays(self, rows: Any) -> NoReturn:
         raise TypeError("arrays() is of rows, and with batch_size= the items are batches: take them by number")
 
     def take(self, numbers: Any) -> Iterator[dict[str, Any]]:

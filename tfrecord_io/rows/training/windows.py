@@ -20,7 +20,7 @@ from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, i
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
 from tfrecord_io.rows.arrays.array_options import IterOptions
-from tfrecord_io.rows.arrays.representation import ColumnRepresentation
+from tfrecord_io.rows.arrays.representation import MASK
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
 from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
@@ -149,8 +149,8 @@ class ColumnForm(Form):
         names = [name for name in schema.names if name in found] or Steps.columns(schema, prefix)
         form = cls(tuple(names), tuple(found[name] for name in names), stride)
         for name in names:
-            if form.steps(name, np.empty(0, np.int64)).masked and f"{name}/{ColumnRepresentation.MASK}" in schema.names:
-                reason = f"windows add a column '{name}/{ColumnRepresentation.MASK}', which exists"
+            if form.steps(name, np.empty(0, np.int64)).masked and f"{name}/{MASK}" in schema.names:
+                reason = f"windows add a column '{name}/{MASK}', which exists"
                 raise SchemaError(reason, feature=name, hint="rename one of the columns")
         return form
 
@@ -242,9 +242,7 @@ class _Episodes:
         batch = self._of_rows.replace(rows, values)
         for name, array in masks.items():
             at = batch.schema.get_field_index(name) + 1
-            batch = batch.add_column(
-                at, pa.field(f"{name}/{ColumnRepresentation.MASK}", array.type, nullable=False), array
-            )
+            batch = batch.add_column(at, pa.field(f"{name}/{MASK}", array.type, nullable=False), array)
         return batch
 
     def expect(self, rows: Array, numbers: Array) -> None:
