@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 from tfrecord_io.typing import UNSET, Compression, ProgressLike, StorageLike
@@ -74,15 +74,26 @@ def _separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
     return {**keywords, "storage_options": None, "filesystem": storage}
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class Options:
-    """The keywords of all calls that take a path; construction from keywords, and checks that several classes share."""
+    """The keywords of all calls that take a path; construction from keywords, and checks that several classes share.
+
+    One constructor serves all subclasses: to generate one with 25 keywords takes longer than to import a module, and
+    the first call of a process needs several classes.
+    """
 
     storage_options: StorageLike | None = None
     filesystem: Any = None
 
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
     _none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
+
+    def __init__(self, **values: Any) -> None:
+        defaults = _default_values(type(self))
+        if unknown := values.keys() - defaults.keys():
+            raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
+        vars(self).update(defaults, **values)
+        self.__post_init__()
 
     @classmethod
     def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +102,7 @@ class Options:
         A filesystem that was passed as ``storage_options=`` is that of ``filesystem=``.
         TypeError for a keyword that these options do not have.
         """
-        names = cls.__dataclass_fields__.keys() - cls.internal
+        names = _default_values(cls).keys() - cls.internal
         for name in keywords:
             if name not in names:
                 from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
@@ -125,8 +136,8 @@ class Options:
     @property
     def changes(self) -> dict[str, Any]:
         """Options with other values than the defaults."""
-        values = {f: getattr(self, f.name) for f in fields(self)}
-        return {f.name: value for f, value in values.items() if value is not f.default}
+        defaults = _default_values(type(self))
+        return {name: getattr(self, name) for name in defaults if getattr(self, name) is not defaults[name]}
 
     @property
     def storage(self) -> StorageOptions:
@@ -171,7 +182,13 @@ class Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)  # only subclasses are made
+@cache
+def _default_values(kind: type[Options]) -> Mapping[str, Any]:
+    """The value of each field where a caller states none."""
+    return {field.name: field.default for field in fields(kind)}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class RecordOptions(Options):
     """Keywords of calls that read or write files of records."""
 
@@ -192,7 +209,7 @@ class RecordOptions(Options):
         self._check_progress()
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class TransferOptions(Options):
     """Options of calls that read files and write others; a keyword of storage holds for both by default."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tfrecord_io.base.options.dataset_keywords import Refusal
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class FrameOptions(RecordOptions):
     """Keywords of calls that go through the frames of records, whatever these contain."""
 
@@ -56,7 +56,7 @@ class FrameOptions(RecordOptions):
         return self.changed(on_error=Collect(receive)) if self.damage.hands_over else self
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class ScanOptions(FrameOptions):
     """How the rows of files are read, whichever are selected: the keywords of `ReadOptions` without a selection."""
 
@@ -102,7 +102,7 @@ class ScanOptions(FrameOptions):
         return not isinstance(self.schema, str | None) or self.schema_overrides is not None
 
 
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class ReadOptions(ScanOptions):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 

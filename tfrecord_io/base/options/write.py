@@ -17,7 +17,7 @@ from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, W
 _LONGEST_JOB = 200  # bytes of the name of a job, of which a manifest may have a thousand
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class WriteOptions(RecordOptions):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
