@@ -9,7 +9,6 @@ import json
 import re
 import tomllib
 from collections.abc import Callable
-from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,7 @@ def written(tmp_path: Path) -> Callable[[Dtype], Path]:
 
 
 def test_no_attribute_of_a_row_has_a_default() -> None:
-    assert [
-        each.name for each in fields(Dtype) if each.default is not MISSING or each.default_factory is not MISSING
-    ] == []
+    assert Dtype._field_defaults == {}
 
 
 def test_names_and_numbers_are_given_once() -> None:
@@ -108,7 +105,7 @@ def test_the_extra_installs_a_version_that_has_the_dtype(row: Dtype) -> None:
 
 
 def test_a_dtype_of_a_newer_library_says_which_one_to_install() -> None:
-    row = replace(Dtype.TABLE["int4"], name="int3", library="ml_dtypes>=77.5")
+    row = Dtype.TABLE["int4"]._replace(name="int3", library="ml_dtypes>=77.5")
     with pytest.raises(tfr.errors.MissingDependencyError, match=r"ml_dtypes [\d.]+ has no int3.*'ml_dtypes>=77\.5'"):
         row.dtype  # noqa: B018
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -23,16 +22,16 @@ def same_columns(actual: list[ColumnBuffers], expected: list[ColumnBuffers]) -> 
 
 
 def same_column(mine: ColumnBuffers, other: ColumnBuffers) -> None:
-    for field in fields(ColumnBuffers):
-        a, b = getattr(mine, field.name), getattr(other, field.name)
-        if field.name == "steps" and a is not None:
+    for name, a in vars(mine).items():
+        b = getattr(other, name)
+        if name == "steps" and a is not None:
             same_column(a, b)
-        elif field.name == "others":
+        elif name == "others":
             assert len(a) == len(b), f"column {mine.name!r}: {a!r} and {b!r}"
             for x, y in zip(a, b, strict=True):
                 same_column(x, y)
         else:  # the text of arrays takes longer than their comparison
-            assert comparable(a) == comparable(b), f"column {mine.name!r}: {field.name}: {a!r} and {b!r}"
+            assert comparable(a) == comparable(b), f"column {mine.name!r}: {name}: {a!r} and {b!r}"
 
 
 def comparable(value: Any) -> Any:

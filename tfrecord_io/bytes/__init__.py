@@ -29,7 +29,7 @@ _HOMES = {
     "Runs": "engine.numpy_output",  # Rows of numbers or bytes: values and offsets
     "get_engine": "engine.select",  # The engine to use, looked up at each call
     "ShapeSource": "format.companions",  # Where the shape and the dtype of the arrays of a column stand
-    "Array": "format.dtypes",  # Any NumPy array
+    "Array": "format.feature_types",  # Any NumPy array
     "Dtype": "format.dtypes",  # A row of the table of dtypes
     "Kind": "format.feature_types",  # The feature type
     "Layout": "format.feature_types",  # How many values a row of a column has

@@ -23,8 +23,8 @@ from tfrecord_io.bytes.engine.numpy_output import NumberColumn as NumberColumn
 from tfrecord_io.bytes.engine.numpy_output import Runs as Runs
 from tfrecord_io.bytes.engine.select import get_engine as get_engine
 from tfrecord_io.bytes.format.companions import ShapeSource as ShapeSource
-from tfrecord_io.bytes.format.dtypes import Array as Array
 from tfrecord_io.bytes.format.dtypes import Dtype as Dtype
+from tfrecord_io.bytes.format.feature_types import Array as Array
 from tfrecord_io.bytes.format.feature_types import Kind as Kind
 from tfrecord_io.bytes.format.feature_types import Layout as Layout
 from tfrecord_io.bytes.format.feature_types import RecordType as RecordType

@@ -110,13 +110,13 @@ def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
 
 def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
     """Plan the scan anew with the columns of a condition."""
-    return plan_scan(scan.sources, scan.options, replace(scan.selection, filters=condition), only_sample=True).close()
+    return plan_scan(scan.sources, scan.options, scan.selection._replace(filters=condition), only_sample=True).close()
 
 
 def _plan_of(planned: Scan, scan: Scan) -> dict[str, Any]:
     """The fields of a scan that decide how columns are read, planned anew for the same rows."""
     plan = {name: getattr(planned, name) for name in ("options", "resolved", "partitions", "compiled")}
-    return {**plan, "selection": replace(planned.selection, limit=scan.selection.limit)}
+    return {**plan, "selection": planned.selection._replace(limit=scan.selection.limit)}
 
 
 def exclude_rows(scan: AnyScan, filters: Any) -> AnyScan:

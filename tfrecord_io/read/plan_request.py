@@ -116,7 +116,7 @@ class PlanRequest:
             columns = RowFilter.add_columns(
                 columns, [name for name in names if name != self.options.include_file_paths]
             )
-        return replace(self.requested, columns=columns, filters=None, limit=None)
+        return self.requested._replace(columns=columns, filters=None, limit=None)
 
     @property
     def is_pruned(self) -> bool:
@@ -146,14 +146,14 @@ class PlanRequest:
 
         columns, requested_only = self.requested.columns, scan
         if columns != self.selection.columns:  # the filter needs more; else nothing else is compiled
-            selection = replace(self.selection, columns=columns)
+            selection = self.selection._replace(columns=columns)
             requested_only = Scan(self.sources, self.options, selection, resolved, **fields)
         names, index_levels = requested_only.schema.names, requested_only.compiled.added_index
         if self._all_columns is not None:
             names = [*self._all_columns.order(names), *index_levels]
         return replace(
             scan,
-            selection=replace(self.selection, limit=self.requested.limit),
+            selection=self.selection._replace(limit=self.requested.limit),
             narrow=self._narrow,
             selected=None if names == scan.schema.names else tuple(names),
             index_levels=tuple(index_levels),
@@ -206,7 +206,7 @@ def _split_off_paths(selection: Selection, paths: str | None) -> tuple[Selection
     if paths is None or (paths not in entries and f"!{paths}" not in entries):
         return selection, None
     columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
-    return replace(selection, columns=columns if columns or paths in entries else None), Projection(entries)
+    return selection._replace(columns=columns if columns or paths in entries else None), Projection(entries)
 
 
 class UnitedSchemas:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -101,7 +100,7 @@ def plan_scan(
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
-    return plan(replace(selection, columns=(*(selection.columns or ()), *(f"!{name}" for name in conflicts))))
+    return plan(selection._replace(columns=(*(selection.columns or ()), *(f"!{name}" for name in conflicts))))
 
 
 def _declares_open_shapes(options: ScanOptions) -> bool:
@@ -182,7 +181,7 @@ def _add_filter_types(
             raise FeatureNotFoundError(reason, feature=feature.feature, hint="name the column")
     entries = ("*",) if selection.columns is None else selection.columns
     options = options.changed(schema=Schema([*declared, *added], declared.metadata))
-    return options, replace(selection, columns=(*entries, *(f"!{name}" for name in missing)))
+    return options, selection._replace(columns=(*entries, *(f"!{name}" for name in missing)))
 
 
 def _list_all_names(
@@ -371,7 +370,7 @@ class _Planner:
     def _plan_first_records(self) -> Scan:
         """Plan a read of the first records of all files, for the schema of a read of no rows."""
         request = self._request
-        options, every = request.options.changed(progress=False), replace(request.selection, offset=0, limit=None)
+        options, every = request.options.changed(progress=False), request.selection._replace(offset=0, limit=None)
         return plan_scan(request.all_sources, options, every, only_sample=True).close()
 
     def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:

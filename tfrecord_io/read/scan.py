@@ -203,7 +203,7 @@ class Scan:
         """The selection of `stated`."""
         if self.origin is not None and self.is_as_stated:
             return self.origin.selection
-        return self.selection if self.narrow is None else replace(self.selection, columns=self.narrow[1].columns)
+        return self.selection if self.narrow is None else self.selection._replace(columns=self.narrow[1].columns)
 
     @property
     def is_as_stated(self) -> bool:
@@ -369,7 +369,7 @@ class Scan:
 
     def with_selection(self, **changes: Any) -> Self:
         """A scan with another `offset` or `limit`, or of other columns that can be selected."""
-        selection, compiled = replace(self.selection, **changes), self.compiled
+        selection, compiled = self.selection._replace(**changes), self.compiled
         if "columns" in changes:
             Projection(selection.columns).check([*self.resolved.schema.names, *self.partitions.names])
             compiled = None  # type: ignore[assignment]
@@ -382,7 +382,7 @@ class Scan:
 
     def with_sources(self, sources: Iterable[Source], **changes: Any) -> Self:
         """A scan of other files, and with another `offset` or `limit`."""
-        selection = replace(self.selection, **changes) if changes else self.selection
+        selection = self.selection._replace(**changes) if changes else self.selection
         return replace(self, sources=Sources.of(sources), selection=selection, sidecar=None, picked=None, origin=None)
 
     def select(self, columns: Sequence[str] | str) -> Self:
@@ -440,7 +440,7 @@ class Scan:
         return replace(
             self,
             resolved=replace(self.resolved, schema=schema, is_partial=True),
-            selection=replace(self.selection, columns=None),
+            selection=self.selection._replace(columns=None),
             compiled=None,  # type: ignore[arg-type]
         ).only(names)
 
@@ -465,7 +465,7 @@ class Scan:
         selection = self.selection
         if selection.columns is not None:
             every = self.compiled.schema.names
-            selection = replace(selection, columns=tuple(names.get(name, name) for name in every))
+            selection = selection._replace(columns=tuple(names.get(name, name) for name in every))
         return replace(
             self,
             selection=selection,
@@ -518,7 +518,7 @@ class Scan:
         is_all = selection.columns is not None and names.keys() >= set(self.compiled.schema.names)
         # A name that begins with "!" could not be selected by itself; patterns also select what no schema names.
         if not is_all and not any(name.startswith("!") for name in names):
-            selection = replace(selection, columns=tuple(name for name in names if name != path_column))
+            selection = selection._replace(columns=tuple(name for name in names if name != path_column))
         if options is self.options and selection is self.selection:
             return self
         return replace(self, options=options, selection=selection, compiled=None)  # type: ignore[arg-type]
@@ -535,7 +535,7 @@ class Scan:
     @property
     def decode_selection(self) -> Selection:
         """The selection to decode all rows, before the filter chooses some."""
-        return self.selection if self.row_filter is None else replace(self.selection, limit=None)
+        return self.selection if self.row_filter is None else self.selection._replace(limit=None)
 
     # Splitting ----------------------------------------------------------------------------------------------------
 
@@ -640,7 +640,7 @@ class Scan:
     def select_all_rows(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
         options = self.options.changed(include_file_paths=None, progress=False)
-        selection = replace(self.decode_selection, columns=tuple(names))
+        selection = self.decode_selection._replace(columns=tuple(names))
         changes: dict[str, Any] = {"selected": None, "row_filter": None, "with_index": False, "compiled": None}
         return replace(self, options=options, selection=selection, **changes)
 

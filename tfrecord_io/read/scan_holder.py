@@ -7,12 +7,13 @@ Tests: tests/read/test_sources_selections.py and tests/read/test_scan_narrowing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ScanHolder:
     """Base class of datasets and their pieces, which hold a scan, and show public names only."""
 
-    _held: Any
+    __slots__ = ("_held",)
+
+    def __init__(self, held: Any) -> None:
+        self._held = held

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
@@ -163,7 +162,7 @@ def selection_of(scan: Scan) -> Selection:
     if scan.selected is not None:
         columns = add_path_column(scan.selected, scan.options.include_file_paths)
     filters = None if scan.row_filter is None else scan.row_filter.condition
-    return replace(scan.selection, columns=columns, filters=filters)
+    return scan.selection._replace(columns=columns, filters=filters)
 
 
 def plan_sources(sources: Sources, options: ScanOptions, selection: Selection) -> Scan:

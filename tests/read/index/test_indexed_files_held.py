@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import fsspec
@@ -31,7 +30,7 @@ def test_small_objects_are_held_as_far_as_memory_reaches(
     monkeypatch.setattr(indexed_files, "_HELD_BYTES", 250)
     held = hold_small_objects(objects)
     assert [source.held is not None for source in held] == [True, False, True, False]
-    assert hold_small_objects([replace(objects[0], size=None)])[0].held is None
+    assert hold_small_objects([objects[0].replace(size=None)])[0].held is None
 
 
 def test_what_is_held_is_read_by_all_until_it_is_dropped(objects: list[Source]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cache, partial
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 from tfrecord_io.typing import UNSET, Compression, ProgressLike, StorageLike
 
@@ -40,15 +40,18 @@ def check_integer(name: str, value: Any, least: int, most: int | None = None, *,
     return number
 
 
-@dataclass(frozen=True, slots=True)
-class StorageOptions:
-    """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
-
-    DEFAULT: ClassVar[StorageOptions]
-
+class _Storage(NamedTuple):
     storage_options: Mapping[str, Any] | None = None
     filesystem: Any = None
     of_both: bool = False  # of a source and a target, of which one may be local: options are for the other
+
+
+class StorageOptions(_Storage):
+    """How paths are accessed: the keyword `storage_options` of a call, or its `filesystem`."""
+
+    __slots__ = ()
+
+    DEFAULT: ClassVar[StorageOptions]
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -88,8 +91,14 @@ class Options:
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
     _none_is_unset: ClassVar[frozenset[str]] = frozenset()  # keywords of which None says as little as UNSET
 
+    @classmethod
+    @cache
+    def _defaults(cls) -> Mapping[str, Any]:
+        """The value of each keyword where a caller states none."""
+        return {field.name: field.default for field in fields(cls)}
+
     def __init__(self, **values: Any) -> None:
-        defaults = _default_values(type(self))
+        defaults = self._defaults()
         if unknown := values.keys() - defaults.keys():
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
         vars(self).update(defaults, **values)
@@ -102,7 +111,7 @@ class Options:
         A filesystem that was passed as ``storage_options=`` is that of ``filesystem=``.
         TypeError for a keyword that these options do not have.
         """
-        names = _default_values(cls).keys() - cls.internal
+        names = cls._defaults().keys() - cls.internal
         for name in keywords:
             if name not in names:
                 from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
@@ -136,7 +145,7 @@ class Options:
     @property
     def changes(self) -> dict[str, Any]:
         """Options with other values than the defaults."""
-        defaults = _default_values(type(self))
+        defaults = self._defaults()
         return {name: getattr(self, name) for name in defaults if getattr(self, name) is not defaults[name]}
 
     @property
@@ -182,12 +191,6 @@ class Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-@cache
-def _default_values(kind: type[Options]) -> Mapping[str, Any]:
-    """The value of each field where a caller states none."""
-    return {field.name: field.default for field in fields(kind)}
-
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class RecordOptions(Options):
     """Keywords of calls that read or write files of records."""
@@ -220,7 +223,7 @@ class TransferOptions(Options):
     @property
     def storage(self) -> StorageOptions:
         """How paths are accessed."""
-        return replace(super().storage, of_both=True)
+        return super().storage._replace(of_both=True)
 
     @property
     def source(self) -> StorageOptions:

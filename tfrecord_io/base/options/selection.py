@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
     from tfrecord_io.base.options.condition import Condition
@@ -13,17 +12,20 @@ _OF_ROWS = ("offset", "filters", "limit")  # in the order in which a read applie
 OF_DATASETS: set[str] = set()  # the keywords of reading, which `tfrecord_io.base.options.read` adds
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """The columns and rows that a read selects."""
-
-    ALL: ClassVar[Selection]  # of all columns and rows
-    KEYWORDS: ClassVar[frozenset[str]]  # the names of the fields
-
+class _Choices(NamedTuple):
     columns: tuple[str, ...] | None = None  # names, globs and !names
     filters: Condition | None = None
     offset: int = 0  # counts the records before the filter
     limit: int | None = None  # counts the rows that are delivered
+
+
+class Selection(_Choices):
+    """The columns and rows that a read selects."""
+
+    __slots__ = ()
+
+    ALL: ClassVar[Selection]  # of all columns and rows
+    KEYWORDS: ClassVar[frozenset[str]] = frozenset(_Choices._fields)
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -53,4 +55,3 @@ class Selection:
 
 
 Selection.ALL = Selection()
-Selection.KEYWORDS = frozenset(f.name for f in fields(Selection))

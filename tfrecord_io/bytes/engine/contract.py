@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import IntEnum
 from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
@@ -22,7 +21,7 @@ from tfrecord_io.bytes.engine.faults import FaultCode as FaultCode
 from tfrecord_io.bytes.engine.faults import Plan as Plan
 from tfrecord_io.bytes.engine.faults import PlanColumn as PlanColumn
 from tfrecord_io.bytes.engine.faults import RecordCounts as RecordCounts
-from tfrecord_io.bytes.format.dtypes import Array as Array
+from tfrecord_io.bytes.format.feature_types import Array as Array
 from tfrecord_io.bytes.format.feature_types import Kind, Layout
 
 
@@ -89,7 +88,6 @@ class MessageFields(NamedTuple):
 _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 
 
-@dataclass(slots=True, eq=False)
 class ColumnBuffers:
     """One column in Arrow's layout: the output of a decoder and the input of an encoder.
 
@@ -100,21 +98,43 @@ class ColumnBuffers:
     of `Kind`; these rows are null here.
     """
 
-    name: str
-    kind: Kind
-    layout: Layout
-    rows: int
-    null_count: int = 0
-    validity: Array | None = None  # uint8 bitmap, least significant bit first; None: no nulls, or only nulls (NULL)
-    offsets: Array | None = None  # int32 (or int64 into an encoder), rows + 1
-    value_offsets: Array | None = None  # BYTES: the same, values + 1
-    values: Array | None = None  # int64, float32, or uint8 (BYTES)
-    text: bool = False  # every value is text (Text.TRACK)
-    first_row: int = -1  # first row with values
-    list_row: int = -1  # first row whose number of values is not one
-    binary_row: int = -1  # first row with bytes that are not text
-    steps: ColumnBuffers | None = None
-    others: tuple[ColumnBuffers, ...] = ()
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        layout: Layout,
+        rows: int,
+        null_count: int = 0,
+        validity: Array | None = None,
+        offsets: Array | None = None,
+        value_offsets: Array | None = None,
+        values: Array | None = None,
+        text: bool = False,
+        first_row: int = -1,
+        list_row: int = -1,
+        binary_row: int = -1,
+        steps: ColumnBuffers | None = None,
+        others: tuple[ColumnBuffers, ...] = (),
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.layout = layout
+        self.rows = rows
+        self.null_count = null_count
+        self.validity = validity  # uint8 bitmap, least significant bit first; None: no nulls, or only nulls (NULL)
+        self.offsets = offsets  # int32 (or int64 into an encoder), rows + 1
+        self.value_offsets = value_offsets  # BYTES: the same, values + 1
+        self.values = values  # int64, float32, or uint8 (BYTES)
+        self.text = text  # every value is text (Text.TRACK)
+        self.first_row = first_row  # with values
+        self.list_row = list_row  # the first whose number of values is not one
+        self.binary_row = binary_row  # the first with bytes that are not text
+        self.steps = steps
+        self.others = others
+
+    def replace(self, **attributes: Any) -> ColumnBuffers:
+        """Copy this column with other values of these attributes."""
+        return ColumnBuffers(**{**vars(self), **attributes})
 
     @property
     def is_list(self) -> bool:
@@ -163,7 +183,7 @@ class ColumnBuffers:
 
     def cut(self, begin: int, end: int) -> ColumnBuffers:
         """Rows [begin, end): views of the values under a bitmap and offsets of their own."""
-        part = replace(self)
+        part = self.replace()
         first, last = begin, end
         if self.offsets is not None:
             part.offsets, first, last = _cut_offsets(self.offsets, first, last)

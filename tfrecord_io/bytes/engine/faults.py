@@ -6,7 +6,6 @@ A fault is about records that a plan reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple
 
@@ -137,9 +136,18 @@ class Plan(NamedTuple):
     names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
-@dataclass(frozen=True, slots=True)
-class RecordCounts:
+class _Counts(NamedTuple):
+    seen: int = 0  # records with a feature or an unknown field
+    foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
+    # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
+    # ExampleListWithContext.
+    nested: int = 0
+
+
+class RecordCounts(_Counts):
     """Numbers of records that tell whether these are Examples."""
+
+    __slots__ = ()
 
     OTHER_MESSAGE: ClassVar = (  # advice where they are not
         'pass record_type="bytes" to read any bytes, or read the fields of another message with '
@@ -151,13 +159,7 @@ class RecordCounts:
         "tfr head --message; tfr convert --from elwc reads ExampleListWithContext"
     )
 
-    seen: int = 0  # records with a feature or an unknown field
-    foreign: int = 0  # those of `seen` that are probably another message: with unknown fields but no feature, or nested
-    # Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
-    # ExampleListWithContext.
-    nested: int = 0
-
-    def __add__(self, other: RecordCounts) -> RecordCounts:
+    def __add__(self, other: RecordCounts) -> RecordCounts:  # type: ignore[override]
         return RecordCounts(self.seen + other.seen, self.foreign + other.foreign, self.nested + other.nested)
 
     def __sub__(self, other: RecordCounts) -> RecordCounts:

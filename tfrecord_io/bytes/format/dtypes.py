@@ -10,7 +10,6 @@ too. Their integers of four bits take a byte each, of which the upper four bits 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
@@ -19,10 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import needs, printable
-from tfrecord_io.bytes.format.feature_types import Kind
+from tfrecord_io.bytes.format.feature_types import Array, Kind
 from tfrecord_io.errors import SchemaError
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _TEXT = r"([SU])([1-9][0-9]{0,8})"
 _TIME = r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]"
@@ -43,8 +40,27 @@ class TensorField(NamedTuple):
     unit: str  # NumPy's name of one item of the field
 
 
-@dataclass(frozen=True, kw_only=True)
-class Dtype:
+class _Answers(NamedTuple):
+    name: str
+    library: str
+    itemsize: int
+    kind: str
+    arrow: pa.DataType
+    inner: tuple[int, ...]
+    plain: pa.DataType | None
+    marked: bool
+    is_hidden: bool
+    wide: np.dtype[Any]
+    feature: Kind | None
+    tensor_field: TensorField | None
+    torch: str | None
+    has_order: bool
+    is_in_tf_data: bool
+    is_decoded_raw: bool
+    is_likely: bool
+
+
+class Dtype(_Answers):
     """A row of the table of dtypes: all that the rest of the library asks about the values of a tensor.
 
     No attribute has a default, so a new row answers every question, which `tests/laws/test_dtypes.py` asks of all rows.
@@ -92,24 +108,6 @@ class Dtype:
     STRING: ClassVar = "string"  # what callers declare bytes and text as
     TABLE: ClassVar[dict[str, Dtype]]  # by name; those of one width; text and times are made by their names
     SUPPORTED: ClassVar[str]  # for messages
-
-    name: str
-    library: str
-    itemsize: int
-    kind: str
-    arrow: pa.DataType
-    inner: tuple[int, ...]
-    plain: pa.DataType | None
-    marked: bool
-    is_hidden: bool
-    wide: np.dtype[Any]
-    feature: Kind | None
-    tensor_field: TensorField | None
-    torch: str | None
-    has_order: bool
-    is_in_tf_data: bool
-    is_decoded_raw: bool
-    is_likely: bool
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:

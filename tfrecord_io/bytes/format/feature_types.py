@@ -6,6 +6,11 @@ Tests: tests/bytes/engine/test_fast_paths.py and tests/bytes/engine/test_equival
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class Kind(IntEnum):

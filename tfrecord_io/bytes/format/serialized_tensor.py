@@ -15,7 +15,8 @@ import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.base import LIMITS, Expansion, Limits, counted
-from tfrecord_io.bytes.format.dtypes import Array, Dtype, TensorField
+from tfrecord_io.bytes.format.dtypes import Dtype, TensorField
+from tfrecord_io.bytes.format.feature_types import Array
 from tfrecord_io.bytes.format.missing_values import NestedValues
 from tfrecord_io.bytes.format.protobuf import MessageClasses, enum_values
 from tfrecord_io.bytes.format.varint import varint

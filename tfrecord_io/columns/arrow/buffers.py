@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Self, TypeVar
 
@@ -320,10 +319,10 @@ def scatter(values: Array, mask: Array) -> Array:
 def split_by_kind(column: ColumnBuffers) -> list[ColumnBuffers]:
     """The rows of a column as columns of one kind each; of a feature list, by the kind of its steps."""
     if column.steps is not None:
-        return [replace(column, steps=steps) for steps in split_by_kind(column.steps)]
+        return [column.replace(steps=steps) for steps in split_by_kind(column.steps)]
     if not column.others:
         return [column]
-    first_kind = replace(column, others=())
+    first_kind = column.replace(others=())
     return [*column.others] if column.null_count == column.rows else [first_kind, *column.others]
 
 
@@ -335,7 +334,7 @@ def take_rows(columns: Sequence[ColumnBuffers], rows: Array) -> ColumnBuffers:
     first, is_list = columns[0], columns[0].layout is Layout.LIST
     assert not is_list or first.kind is not Kind.BYTES
     mask = np.concatenate([*(column.mask for column in columns), [False]])[rows]  # the last one is that of −1
-    part = replace(first, rows=len(rows), null_count=len(rows) - int(np.count_nonzero(mask)))
+    part = first.replace(rows=len(rows), null_count=len(rows) - int(np.count_nonzero(mask)))
     part.validity = bitmap_of(mask) if part.null_count else None
     bounds = [column.offsets if is_list else column.value_offsets for column in columns]
     values: list[Any] = [column.values for column in columns]

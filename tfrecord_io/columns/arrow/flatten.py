@@ -268,4 +268,4 @@ def value_list(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
 
 def feature_list(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
     """The column of a feature list, whose steps are the rows of a column; `rows` has the offsets of the steps."""
-    return replace(feature_column(step.name, step.kind, rows, None, offsets=rows.offsets), steps=step)
+    return feature_column(step.name, step.kind, rows, None, offsets=rows.offsets).replace(steps=step)

@@ -6,7 +6,6 @@ Tests: tests/laws/test_indexed_values_laws.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import Any
 
@@ -83,7 +82,7 @@ class IndexedChunks:
                 yield chunk
 
     def _decode_files(self, sources: Sequence[Source], number: int, budget: RowBudget) -> Generator[DecodedChunk]:
-        selection = self._selection if number == 0 else replace(self._selection, offset=0)
+        selection = self._selection if number == 0 else self._selection._replace(offset=0)
         self._reader = reader = ChunkReader(sources, self._options, selection, whole=self._whole)
         reader.check = self.check
         if self._settings:

@@ -16,7 +16,6 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Generic, NamedTuple, TypeVar
@@ -179,15 +178,15 @@ P = TypeVar("P", bound=Part)
 StepT = TypeVar("StepT", bound=Step)
 
 
-@dataclass(slots=True)
 class Segment(Generic[P]):
     """The records that begin in a segment, up to the first that is faulty, too large, or not taken."""
 
-    # Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
-    begin: int | None
-    end: int  # offset behind the last one
-    part: P
-    is_sound: bool = True  # whether they could be read, and no fault follows
+    def __init__(self, begin: int | None, end: int, part: P) -> None:
+        # Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
+        self.begin = begin
+        self.end = end  # offset behind the last one
+        self.part = part
+        self.is_sound = True  # whether they could be read, and no fault follows
 
 
 class SegmentWork(NamedTuple):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -265,5 +265,5 @@ def column_indexes(sources: Sequence[Source]) -> list[Source | None]:
     files = []
     for source in sources:
         is_large = source.span is not None and (source.size or 0) >= LIMITS.least_piece_bytes
-        files.append(replace(source, span=None) if is_large else source)
+        files.append(source.replace(span=None) if is_large else source)
     return find_sidecars(files, (COLUMNS_SUFFIX,))

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -63,7 +62,7 @@ def find_indexes(
 def find_again(source: Source, *suffixes: str) -> Source | None:
     """Look up the index of a file again, where the one listed is gone or was written again."""
     (index,) = find_indexes(
-        [replace(source, beside=None)], suffixes=suffixes or (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX)
+        [source.replace(beside=None)], suffixes=suffixes or (*SUFFIXES, FileName.COLUMN_INDEX_SUFFIX)
     )
     return index
 
@@ -81,7 +80,7 @@ def _is_pickle(sidecar: Source) -> bool:
 
 def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Source:
     if not Location.is_url(path):  # storage_options are those of the data, which may be remote
-        storage = replace(storage, storage_options=None)
+        storage = storage._replace(storage_options=None)
     fs, name = Location.of(path, storage)
     entry = fs.entry(name)
     if entry is None or entry.directory:

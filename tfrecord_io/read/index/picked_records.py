@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -64,7 +64,7 @@ def picked_sources(sources: Sequence[Source], results: Sequence[FileMatches | Fi
         else:
             file = _PickedFile(frames, source.path, frames.add(match))
             origin = _Origins(source.path, match.first + records, match.index.offsets[records])
-            some = replace(Source.from_file_object(file), partitions=source.partitions, origin=origin)
+            some = Source.from_file_object(file).replace(partitions=source.partitions, origin=origin)
             picked.append(PickedSource(some, count, records, frames))
     return picked
 

@@ -8,7 +8,7 @@ Tests: tests/read/verifying/test_file_check.py; of calls: tests/read/verifying/t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tfrecord_io.base import LIMITS, Flag, FrameOptions, ProgressMeter
 from tfrecord_io.bytes import Fault, FrameHeader, RecordCounts, get_engine
@@ -286,7 +286,7 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            listed_anew = Files(Sources([replace(self.source, beside=None)]), self.options)
+            listed_anew = Files(Sources([self.source.replace(beside=None)]), self.options)
             if not is_latest and (latest := listed_anew.find_indexes()[0]) is not None:
                 self._check_index(latest, is_latest=True)
         except TFRecordError as error:

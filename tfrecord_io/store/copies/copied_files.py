@@ -56,7 +56,7 @@ class FoundDataset:
             self.version, file.records, bytes=file.bytes, crc32c=file.crc32c, staged=staged, watched=False
         )
         source = Source.from_entry(self.fs, entry)
-        return replace(source, shard=shard, size=file.bytes, pipe=None)
+        return source.replace(shard=shard, size=file.bytes, pipe=None)
 
     def indexes(self, paths: Iterable[str], moved: Collection[str], target: Listing) -> list[tuple[str, Source]]:
         """List the indexes to copy, with their names in a target: of files that are `moved`, or missing in the target.

@@ -10,21 +10,22 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
 
 from tfrecord_io.store import system
 
 
-@dataclass(slots=True)
 class Entry:
     """An existing file or directory."""
 
-    name: str  # in its filesystem
-    size: int | None
-    directory: bool
-    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
+    __slots__ = ("directory", "info", "name", "size")
+
+    def __init__(self, name: str, size: int | None, directory: bool, info: Mapping[str, Any] | None = None) -> None:
+        self.name = name  # in its filesystem
+        self.size = size
+        self.directory = directory
+        self.info = info  # fsspec's own description
 
     @property
     def basename(self) -> str:

@@ -14,7 +14,6 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
@@ -150,7 +149,7 @@ class Location(NamedTuple):
     @staticmethod
     def storage_for(paths: Iterable[str | os.PathLike[str]], storage: StorageOptions) -> StorageOptions:
         """The storage of some paths, without options for URLs where none is one."""
-        return storage if any(map(Location.is_url, paths)) else replace(storage, storage_options=None)
+        return storage if any(map(Location.is_url, paths)) else storage._replace(storage_options=None)
 
     @staticmethod
     def is_url(path: str | os.PathLike[str]) -> bool:

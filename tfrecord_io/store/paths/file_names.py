@@ -11,7 +11,6 @@ import glob
 import os
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
@@ -54,20 +53,24 @@ _EXTENSION = r"\.[A-Za-z_]\w*$"
 _SPEC = r"(?s)(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+))(?P<suffix>(?:\.[^@/]*)?)"
 
 
-@dataclass(slots=True)
 class ShardName:
     """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count.
 
     A shard that was added to a dataset has the id of its writing: ``base-00001-0123456789abcdefsuffix``.
     """
 
-    base: str
-    index: int
-    count: int | None
-    suffix: str
-    count_text: str  # as in the name
-    id: str = ""
-    width: int = 5  # digits that the numbers of all shards have at least
+    __slots__ = ("base", "count", "count_text", "id", "index", "suffix", "width")
+
+    def __init__(
+        self, base: str, index: int, count: int | None, suffix: str, count_text: str, id: str = "", width: int = 5
+    ) -> None:
+        self.base = base
+        self.index = index
+        self.count = count
+        self.suffix = suffix
+        self.count_text = count_text  # as in the name
+        self.id = id
+        self.width = width  # digits that the numbers of all shards have at least
 
     @classmethod
     def parse(cls, name: str) -> ShardName | None:
@@ -276,7 +279,6 @@ class Kind(Enum):
     OTHER = "another file"
 
 
-@dataclass(slots=True, repr=False)
 class FileName:
     """A file's name in its directory, with what the name says: each fact is worked out when it is asked for.
 
@@ -307,8 +309,11 @@ class FileName:
     MANIFEST_PATTERN: ClassVar = "_MANIFEST*.json"
     SCHEMA_PREFIX: ClassVar = "_SCHEMA"  # of all saved schemas
 
-    name: str
-    folder: str = ""
+    __slots__ = ("folder", "name")
+
+    def __init__(self, name: str, folder: str = "") -> None:
+        self.name = name
+        self.folder = folder
 
     @classmethod
     def parse(cls, name: str) -> FileName:

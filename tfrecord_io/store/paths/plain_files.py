@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -126,7 +125,7 @@ class PathMatch(NamedTuple):
             root = ColumnFolder.root_of(name) if entry is None else f"{entry.name.rstrip('/')}/"
             folders = [ColumnFolder.pairs_in(child.name, root) for child in files]
             sources = [
-                replace(source, partitions=partitions) for source, partitions in zip(sources, folders, strict=True)
+                source.replace(partitions=partitions) for source, partitions in zip(sources, folders, strict=True)
             ]
         if entry is None:
             return PathMatch(os.fspath(path), sources)

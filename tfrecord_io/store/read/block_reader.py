@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -17,16 +16,16 @@ Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 _LEAST_MAPPED = 1 << 20
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Block:
     """A piece of a file."""
 
     PAGE: ClassVar = 4096  # bytes, of memory and files; the kernel's FileWindows have the same
     SPARE: ClassVar = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
-    data: Bytes  # a view of a buffer with at least `SPARE` more readable bytes after it
-    start: int  # offset of ``data[0]`` in the uncompressed file
-    final: bool  # the file ends with it
+    def __init__(self, data: Bytes, start: int, final: bool) -> None:
+        self.data = data  # a view of a buffer with at least `SPARE` more readable bytes after it
+        self.start = start  # offset of ``data[0]`` in the uncompressed file
+        self.final = final  # the file ends with it
 
     @staticmethod
     def memory(size: int) -> Bytes:

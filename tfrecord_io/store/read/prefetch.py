@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import LIMITS, Closing
@@ -61,7 +60,7 @@ class SourcePrefetcher(Closing):
         if index - 1 in self._readers:
             self._readers.pop(index - 1).close()
         source, reader = self._sources[index], self._readers.get(index)
-        return source if reader is None else replace(source, _prefetched=reader)
+        return source if reader is None else source.replace(_prefetched=reader)
 
     def rewind(self) -> bool:
         """Start again with the first source, keeping its data; False if another source has been taken already."""

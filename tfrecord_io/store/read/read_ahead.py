@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,12 +15,11 @@ _SPLIT_RECORD_BYTES = 1 << 16  # room before a block for the record that the end
 _BUFFERS = 3  # one in use, one filled, one being filled
 
 
-@dataclass(slots=True)
-class _Filled:
-    """A buffer with `count` bytes after its head, and whether the end or an error follows them."""
+class _Filled(NamedTuple):
+    """A buffer with `size` bytes after its head, and whether the end or an error follows them."""
 
     buffer: Bytes
-    count: int
+    size: int
     ended: bool
     error: Exception | None = None
 
@@ -103,7 +101,7 @@ class ReadAhead:
             begin = _SPLIT_RECORD_BYTES - kept_bytes  # the rest is put before the new bytes
             filled.buffer[begin:_SPLIT_RECORD_BYTES] = self._rest
             self._use(filled)
-            data = filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.count]
+            data = filled.buffer[begin : _SPLIT_RECORD_BYTES + filled.size]
         assert self._current is not None
         if self._current.error is not None and len(data) == kept_bytes:
             raise self._current.error
@@ -121,7 +119,7 @@ class ReadAhead:
     def resume(self) -> None:
         """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
         assert self._current is not None
-        self._current = _Filled(self._current.buffer, self._current.count, False)
+        self._current = _Filled(self._current.buffer, self._current.size, False)
         self._free, self._stop = SimpleQueue(), Flag()
 
     def close(self) -> None:
@@ -157,8 +155,8 @@ class ReadAhead:
         parts = [self._rest.copy()]  # copies, as their buffers go back to the thread
         arrived = 0
         while True:
-            parts.append(filled.buffer[_SPLIT_RECORD_BYTES : _SPLIT_RECORD_BYTES + filled.count].copy())
-            arrived += filled.count
+            parts.append(filled.buffer[_SPLIT_RECORD_BYTES : _SPLIT_RECORD_BYTES + filled.size].copy())
+            arrived += filled.size
             self._use(filled)
             if arrived >= least or filled.is_last:
                 break

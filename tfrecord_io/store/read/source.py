@@ -11,7 +11,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
@@ -218,35 +217,79 @@ class RecordRef(NamedTuple):
         return self.file, self.record, self.path or ""
 
 
-@dataclass(frozen=True, slots=True)
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
 
-    Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin. A
-    piece with `file_bytes` ends anywhere: `tfrecord_io.read.byte_ranges` finds the records that begin in it.
+    It is not changed once it is made. Of a `span` (begin, end), only this piece of the file is read. Offsets and record
+    numbers count from its begin. A piece with `file_bytes` ends anywhere: `tfrecord_io.read.byte_ranges` finds the
+    records that begin in it.
     """
 
     TFDS_FEATURES: ClassVar = "features.json"  # this and the next are what TFDS writes beside the files of a dataset
     TFDS_INFO: ClassVar = "dataset_info.json"
 
-    path: str  # a local path or a URL; of a file object its name, or its class in ``<>``
-    size: int | None  # bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece
-    local: bool  # a file of the operating system
-    _fsspec: Any = field(default=None, repr=False)
-    _name: str | None = field(default=None, repr=False)
-    _file: CallerFile | None = field(default=None, repr=False)
-    span: tuple[int, int] | None = None
-    shard: ManifestShard | None = None  # what its dataset's manifest states about it
-    partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
-    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's, such as its ETag
-    _prefetched: Any = field(default=None, repr=False, compare=False)  # a raw file that is open, as a RangeReader is
-    pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
-    origin: Origins | None = field(default=None, repr=False, compare=False)
-    derived: DerivedContent | None = field(default=None, repr=False, compare=False)  # instead of the file's content
-    file_bytes: int | None = None  # of the file of a `byte_range`; None of other sources
-    records: int | None = None  # of a piece, where it is known
-    beside: Mapping[str, Entry] | None = field(default=None, repr=False, compare=False)  # the files of its directory
-    held: HeldContent | None = field(default=None, repr=False, compare=False)  # of a small object, once it was read
+    _COMPARED: ClassVar = (
+        *("path", "size", "local", "_fsspec", "_name", "_file"),
+        *("span", "shard", "partitions", "file_bytes", "records"),
+    )
+    __slots__ = (*_COMPARED, "info", "_prefetched", "pipe", "origin", "derived", "beside", "held")
+
+    def __init__(
+        self,
+        path: str,
+        size: int | None,
+        local: bool,
+        _fsspec: Any = None,
+        _name: str | None = None,
+        _file: CallerFile | None = None,
+        span: tuple[int, int] | None = None,
+        shard: ManifestShard | None = None,
+        partitions: tuple[tuple[str, str | None], ...] = (),
+        info: Mapping[str, Any] | None = None,
+        _prefetched: Any = None,
+        pipe: Pipe | None = None,
+        origin: Origins | None = None,
+        derived: DerivedContent | None = None,
+        file_bytes: int | None = None,
+        records: int | None = None,
+        beside: Mapping[str, Entry] | None = None,
+        held: HeldContent | None = None,
+    ) -> None:
+        self.path = path  # a local path or a URL; of a file object its name, or its class in ``<>``
+        self.size = size  # bytes of the file when it was looked up, None if unknown; of a piece, those of the piece
+        self.local = local  # a file of the operating system
+        self._fsspec = _fsspec
+        self._name = _name
+        self._file = _file
+        self.span = span
+        self.shard = shard  # what its dataset's manifest states about it
+        self.partitions = partitions  # columns and values, from folders such as ``label=cat``
+        self.info = info  # fsspec's, such as its ETag
+        self._prefetched = _prefetched  # a raw file that is open, as a RangeReader is
+        self.pipe = pipe  # of a local file that is not a regular one
+        self.origin = origin
+        self.derived = derived  # instead of the file's content
+        self.file_bytes = file_bytes  # of the file of a `byte_range`; None of other sources
+        self.records = records  # of a piece, where it is known
+        self.beside = beside  # the files of its directory
+        self.held = held  # of a small object, once it was read
+
+    def replace(self, **attributes: Any) -> Source:
+        """Copy this source with other values of these attributes."""
+        return Source(**{name: getattr(self, name) for name in self.__slots__} | attributes)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self._compared == other._compared
+
+    def __hash__(self) -> int:
+        return hash(self._compared)
+
+    @property
+    def _compared(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self._COMPARED)
+
+    def __repr__(self) -> str:
+        return f"Source({self.path!r}, {self.size}, span={self.span})"
 
     @classmethod
     def from_entry(
@@ -583,11 +626,11 @@ class Source:
 
     def holding(self) -> Source:
         """A copy that holds the content of a small object in memory, once it was read."""
-        return replace(self, held=HeldContent())
+        return self.replace(held=HeldContent())
 
     def drop_held_content(self) -> Source:
         """A copy without held content: each read finds out whether the object was replaced."""
-        return self if self.remote is None else replace(self, held=HeldContent(is_kept=False))
+        return self if self.remote is None else self.replace(held=HeldContent(is_kept=False))
 
     @property
     def modification_time(self) -> int:
@@ -641,11 +684,11 @@ class Source:
             return self
         directory = directory or ("" if os.path.isabs(self.path) else os.getcwd())  # which may be gone
         path = os.path.join(directory, self.path)
-        return replace(self, path=path, shard=self.shard and self.shard.absolute(directory))
+        return self.replace(path=path, shard=self.shard and self.shard.absolute(directory))
 
     def piece(self, begin: int, end: int, records: int | None = None) -> Source:
         """A piece of this file, which must be plain, with so many records if that is known."""
-        return replace(self, size=end - begin, span=(begin, end), records=records, held=None)
+        return self.replace(size=end - begin, span=(begin, end), records=records, held=None)
 
     def byte_range(self, begin: int, end: int) -> Source:
         """The records of this file that begin at the bytes from `begin` to `end`; to be aligned before it is read.
@@ -654,7 +697,7 @@ class Source:
         """
         file = self.whole_file()
         span = self.begin + begin, self.begin + end
-        return replace(file, size=end - begin, span=span, file_bytes=file.size, held=None)
+        return file.replace(size=end - begin, span=span, file_bytes=file.size, held=None)
 
     def whole_file(self) -> Source:
         """The file that this is a piece of, as it is now; a file as it is. ReplacedError if its version is another."""
@@ -662,18 +705,18 @@ class Source:
             return self
         if self.remote is None:
             status = os.stat(self.path) if self.shard is None else self.shard.call_with_name(self.path, os.stat)
-            return replace(self, span=None, file_bytes=None, records=None, size=status.st_size)
+            return self.replace(span=None, file_bytes=None, records=None, size=status.st_size)
         name, info = self.current_name()
         is_described = info is not None and (INCOMPLETE not in info or ONLY_TAG in info)
         if info is not None and is_described and info.get("size") is not None:
-            return replace(self, span=None, file_bytes=None, records=None, size=info["size"])
+            return self.replace(span=None, file_bytes=None, records=None, size=info["size"])
         entry = self._store.entry(name, is_file=True)
         if entry is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
         kept, now = dict(info or ()), entry.info or {}
         if any(str(now[key]) != str(kept[key]) for key in kept.keys() & now.keys() - {"size"}):
             raise _replaced_error(self.path)
-        return replace(self, span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
+        return self.replace(span=None, file_bytes=None, records=None, size=entry.size, info=entry.info)
 
     def check_unchanged(self) -> None:
         """Raise ReplacedError if the file has another size than when it was looked up, or its dataset was replaced."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -50,7 +49,7 @@ def test_seen_columns_are_the_join_of_their_observations(
     file = record = 0
     for columns, begins_file in chunks:
         file, record = (file + 1, 0) if begins_file else (file, record)
-        named = {name: replace(column, name=name) for name, column in columns.items()}
+        named = {name: column.replace(name=name) for name, column in columns.items()}
         shown = {
             name: observe(c, records_from(f"file {file}", record, file))
             for name, c in named.items()

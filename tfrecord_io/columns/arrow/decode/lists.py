@@ -9,7 +9,6 @@ Tests: tests/columns/arrow/decode/test_batch_builder_types.py and tests/columns/
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -114,7 +113,7 @@ def values_as_steps(column: ColumnBuffers) -> ColumnBuffers:
     steps = ColumnBuffers(column.name, column.kind, Layout.SCALAR, end - begin)
     steps.values, steps.value_offsets = column.values, column.value_offsets[begin : end + 1]
     offsets = column.offsets - begin if begin else column.offsets
-    return replace(column, offsets=offsets, values=None, value_offsets=None, steps=steps)
+    return column.replace(offsets=offsets, values=None, value_offsets=None, steps=steps)
 
 
 def wrap(
@@ -196,7 +195,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
         return ColumnBuffers.nulls(column.name, column.rows, kind, layout)
     if column.kind is not kind and column.layout is Layout.LIST and column.value_row < 0 and column.steps is None:
         values = ColumnBuffers.nulls(column.name, 0, kind, Layout.LIST)  # an empty list of any kind is one of this kind
-        column = replace(column, kind=kind, values=values.values, value_offsets=values.value_offsets)
+        column = column.replace(kind=kind, values=values.values, value_offsets=values.value_offsets)
         if layout is Layout.LIST:
             return column
     if column.kind is not kind:
@@ -250,15 +249,15 @@ def empties_to_nulls(column: ColumnBuffers, required: bool) -> ColumnBuffers:
         raise RowFault(int(empty.argmax()), reason, error=FeatureNotFoundError)
     mask &= ~empty
     nulls = column.rows - int(np.count_nonzero(mask))
-    return replace(column, null_count=nulls, validity=bitmap_of(mask))
+    return column.replace(null_count=nulls, validity=bitmap_of(mask))
 
 
 def _list_single_values(column: ColumnBuffers) -> ColumnBuffers:
     """SCALAR to LIST: a row has its one value, or none where it is null."""
     if not column.null_count:
-        return replace(column, layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))
+        return column.replace(layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))
     mask = ColumnBuffers.mask_of(column.validity, column.rows)
-    wide = replace(column, layout=Layout.LIST, offsets=offsets_of(mask, np.int32))
+    wide = column.replace(layout=Layout.LIST, offsets=offsets_of(mask, np.int32))
     if column.value_offsets is None:
         assert column.values is not None
         wide.values = column.values[mask]
@@ -279,7 +278,7 @@ def _single(column: ColumnBuffers) -> ColumnBuffers:
     if np.any(bad := (counts != 1) & mask):
         row = int(bad.argmax())
         raise RowFault(row, f"expected one value, got {counts[row]}", expected=1, got=int(counts[row]))
-    narrow = replace(column, layout=Layout.SCALAR, offsets=None)
+    narrow = column.replace(layout=Layout.SCALAR, offsets=None)
     if column.value_offsets is not None:
         narrow.value_offsets = column.value_offsets[column.offsets]
     else:

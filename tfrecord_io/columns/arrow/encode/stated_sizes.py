@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -151,10 +150,10 @@ def _unite(column: ColumnBuffers, other: ColumnBuffers, row_base: int) -> Column
         reason = "two feature lists whose shapes it states have other numbers of steps"
         raise EncodeError(reason, feature=column.name, record=row_base + int(bad.argmax()))
     valid, offsets = mask | has_other, offsets_of(np.where(mask, counts, of_other))
-    united = replace(column, offsets=offsets, null_count=int(np.count_nonzero(~valid)))
+    united = column.replace(offsets=offsets, null_count=int(np.count_nonzero(~valid)))
     united.validity = bitmap_of(valid) if united.null_count else None
     steps = _unite_rows(_spread_steps(column, offsets), _spread_steps(other, offsets), united, row_base)
-    return replace(united, steps=steps)
+    return united.replace(steps=steps)
 
 
 def _spread_steps(column: ColumnBuffers, offsets: Array) -> ColumnBuffers:
