@@ -23,6 +23,7 @@ SUFFIX = FileName.INDEX_SUFFIX
 REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
+_BLOCK_BYTES = 1 << 18  # of a text index that are searched for ends of lines at a time
 _LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
 _TEXT_RECORDS = 1 << 16  # whose lines are made at a time
@@ -126,9 +127,15 @@ class LineIndex:
 
     def __init__(self, text: bytes | Array, path: str) -> None:
         self._text, self._path = np.frombuffer(text, np.uint8), path
-        ends = np.flatnonzero(self._text == ord("\n"))
-        is_whole = len(ends) > 0 and ends[-1] == len(self._text) - 1
-        self._ends = ends if is_whole or not len(self._text) else np.append(ends, len(self._text))
+        size = len(self._text)
+        dtype = np.int32 if size <= np.iinfo(np.int32).max else np.int64
+        ends = [np.empty(0, dtype)]
+        for begin in range(0, size, _BLOCK_BYTES):  # which stays in the caches
+            of_block = np.flatnonzero(self._text[begin : begin + _BLOCK_BYTES] == ord("\n"))
+            ends.append((of_block + begin).astype(dtype))
+        if size and self._text[-1] != ord("\n"):
+            ends.append(np.array([size], dtype))
+        self._ends = np.concatenate(ends)
 
     @classmethod
     def read(cls, file: RandomAccessFile) -> Self:

@@ -62,6 +62,9 @@ class Files(RowSource):
     def split(self, n: int | None, max_bytes: int = Scan.PIECE_BYTES) -> list[Self]:
         return [type(self)(scan) for scan in self.scan.split(n, max_bytes)]
 
+    def most_parts(self, count: int) -> int:
+        return 1 if self.is_indivisible else len(self.scan.split(count))
+
     def epochs(self, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> FileEpochs:
         return FileEpochs(self.scan, options, seed, counts)
 
@@ -70,9 +73,17 @@ class Files(RowSource):
         return self.scan.row_filter is None and not self.scan.options.damage.goes_on
 
     def part_epochs(
-        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+        self,
+        options: IterOptions,
+        seed: int,
+        epoch: int,
+        count: int,
+        *,
+        counts: Any = None,
+        sizes: Any = None,
+        boundaries: dict[tuple[str, int], int] | None = None,
     ) -> list[FileEpochs]:
-        return FileEpochs(self.scan, options, seed, counts).parts(epoch, count, sizes)
+        return FileEpochs(self.scan, options, seed, counts).parts(epoch, count, sizes, boundaries)
 
     def known_rows(self, may_read: bool = False) -> list[int] | None:
         selection = self.scan.selection
@@ -335,8 +346,17 @@ class FileEpochs(Epochs):
             pieces.append(source)
         return pieces
 
-    def parts(self, epoch: int, count: int, sizes: Sequence[int] | None = None) -> list[FileEpochs]:
-        """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records."""
+    def parts(
+        self,
+        epoch: int,
+        count: int,
+        sizes: Sequence[int] | None = None,
+        boundaries: dict[tuple[str, int], int] | None = None,
+    ) -> list[FileEpochs]:
+        """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records.
+
+        `boundaries`: see `Scan.align_ranges`.
+        """
         if sizes is not None:
             ends = offsets_of(np.array(sizes, np.int64)).tolist()
             parts = [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
@@ -345,7 +365,7 @@ class FileEpochs(Epochs):
             scans += [self._delivered.with_sources(())] * (count - len(scans))
             parts = [self._part(scan) for scan in scans]
         if len(parts) > 1:
-            common = PartsReader()
+            common = PartsReader(boundaries)
             for part in parts:
                 part._common = common
         return parts

@@ -119,9 +119,10 @@ class PartRows(EpochReader):
 class PartsReader:
     """Reads parts together, if they are opened before the first row is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, boundaries: dict[tuple[str, int], int] | None = None) -> None:
+        """`boundaries` of byte ranges, which neighbouring parts share: see `Scan.align_ranges`."""
         self._opened = list[PartRows]()  # not in a group so far
-        self.boundaries: dict[tuple[str, int], int] = {}  # of byte ranges, which neighbouring parts share
+        self.boundaries = {} if boundaries is None else boundaries
 
     def open(self, part: PartRows) -> PartRows:
         """Read a part with the others that are opened."""

@@ -326,6 +326,7 @@ class LaneBatching(Batching):
         self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
         # Each lane has a part of the shuffle buffer.
         self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
+        self._boundaries: dict[tuple[str, int], int] = {}  # of byte ranges, which all epochs have in common
         self._lanes = LaneReader()
         self._lacks: int | None = None  # the part whose rows ended too early
 
@@ -359,7 +360,13 @@ class LaneBatching(Batching):
             return [self.epochs]
         sizes = None if counts is None or order.sizes is None else order.sizes.reshape(-1).tolist()
         parts = self._source.part_epochs(
-            self._of_parts, self._seed, epoch=epoch, count=order.parts, counts=counts, sizes=sizes
+            self._of_parts,
+            self._seed,
+            epoch=epoch,
+            count=order.parts,
+            counts=counts,
+            sizes=sizes,
+            boundaries=self._boundaries,
         )
         for part in parts:
             part.warn_through(self.epochs)
@@ -417,8 +424,8 @@ class LaneBatching(Batching):
         _fill([(lane, wanted + int(rows_before[part]) - lane.drawn) for part, lane in lanes.items()])
         if self._lane_buffer and not is_first:
             row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
-            most = min(MOST_REFILL * self._lane_buffer, int(REFILL_BYTES / max(row_bytes, 1)) // len(lanes))
-            _fill([(lane, most) for lane in lanes.values()])
+            most = min(MOST_REFILL * self._options.shuffle_buffer, int(REFILL_BYTES / max(row_bytes, 1)))
+            _fill([(lane, most // len(lanes)) for lane in lanes.values()])
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
@@ -478,11 +485,11 @@ class LaneBatching(Batching):
             self._refill(lanes, position, fewest, is_first)
             row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
             most_rows = max(int(REFILL_BYTES / max(row_bytes, 1)), self._options.shuffle_buffer // REFILL)
-            steps_at_once = max(
-                most_rows // size, fewest * order.parts // size + period
-            )  # steps that are drawn at once
+            most = most_rows * seat.workers // self._batch_size  # steps of which this worker has so many rows
+            steps_at_once = max(most, fewest * order.parts // size + period)  # steps that are drawn at once
             whole = None if whole is None else min(whole, steps_at_once)
-            if order.sizes is None and seat.is_alone and order.turns == 1:
+            is_filled = order.sizes is None and seat.is_alone and order.turns == 1
+            if is_filled and any(lane.ended for lane in lanes.values()):
                 window = self._filled_window(position, lanes, steps_at_once)
             else:
                 window = self._full_window(position, lanes, whole, at_once=at_once, most=steps_at_once)

@@ -106,11 +106,20 @@ class RowSource(ABC):
         """Rows of one worker in every epoch; with `counts`, all workers get parts of equal size."""
 
     def part_epochs(
-        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+        self,
+        options: IterOptions,
+        seed: int,
+        epoch: int,
+        count: int,
+        *,
+        counts: Any = None,
+        sizes: Any = None,
+        boundaries: dict[tuple[str, int], int] | None = None,
     ) -> Sequence[Epochs]:
         """The rows of each of `count` canonical parts of an epoch; see `rows/training/order.py`.
 
         By default, those of as many workers. With `counts`, as of `epochs`, parts have `sizes` rows, int64 [parts].
+        `boundaries`: see `Scan.align_ranges`.
         """
         of_parts = (replace(options, worker=(part, count)) for part in range(count))
         return [self.epochs(of_part, seed) for of_part in of_parts]

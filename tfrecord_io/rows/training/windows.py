@@ -325,9 +325,17 @@ class Windows(RowSource):
         return WindowEpochs(self, options, seed, counts)
 
     def part_epochs(
-        self, options: IterOptions, seed: int, epoch: int, count: int, counts: Any = None, sizes: Any = None
+        self,
+        options: IterOptions,
+        seed: int,
+        epoch: int,
+        count: int,
+        *,
+        counts: Any = None,
+        sizes: Any = None,
+        boundaries: dict[tuple[str, int], int] | None = None,
     ) -> list[WindowEpochs]:
-        parts = FileEpochs(self.episodes, options, seed).parts(epoch, count)
+        parts = FileEpochs(self.episodes, options, seed).parts(epoch, count, boundaries=boundaries)
         return [WindowEpochs(self, options, seed, episodes=part) for part in parts]
 
     def counts(self) -> WindowCounts:
