@@ -31,6 +31,7 @@ _LISTED = 20  # names
 _UNITS = ("kB", "MB", "GB", "TB", "PB")
 _MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
+_INSIDE = (_PACKAGE, "contextlib")  # modules whose frames are between a warning and the caller
 logger = logging.getLogger(_PACKAGE)
 
 
@@ -411,7 +412,7 @@ def _caller() -> tuple[FrameType, int]:
     """The frame of the caller outside this package, and its level above the caller of this function."""
     level = 0
     frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
         frame = frame.f_back
         level += 1
     return frame, level

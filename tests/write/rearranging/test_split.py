@@ -305,3 +305,12 @@ def test_an_empty_target_is_not_the_root_directory(how: str, tmp_path: Path, mon
     with pytest.raises(FileNotFoundError, match="the path of the target is empty"):
         getattr(tfr, how)(["a.tfrecord", "b.tfrecord"], "", **keywords)
     assert {*os.listdir("/"), *os.listdir(tmp_path)} == before
+
+
+def test_a_part_without_records_is_warned_of(tmp_path: Path) -> None:
+    """At the line of the caller."""
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"u": ["a"] * 3, "x": [1, 2, 3]}, path)
+    with pytest.warns(UserWarning, match=r"no records in (train|test): .*; try another seed=") as caught:
+        tfr.split(path, tmp_path / "parts", fractions=(0.5, 0.5), group="u")
+    assert {warning.filename for warning in caught} == {__file__}

@@ -10,7 +10,7 @@ from itertools import accumulate, pairwise
 from typing import Any, overload
 from urllib.parse import quote
 
-from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli
+from tfrecord_io.base import CopyOptions, check_integer, check_keywords, counted, for_cli, printable, warn
 from tfrecord_io.bytes import CODECS, Array
 from tfrecord_io.read import options_from_call
 from tfrecord_io.store import FileName, Location, ShardName, ShardSpec
@@ -250,7 +250,8 @@ def split(
     group : str, optional
         A column whose values stay together, such as a user: all records with one value are in one part of `fractions`,
         by the BLAKE2b hash of the value. Records that are added later do not move others to another part. The sizes of
-        parts are those of `fractions` on average over the values; records without a value are one group.
+        parts are those of `fractions` on average over the values: a part of few values may be empty, with a warning.
+        Records without a value are one group.
     stratify : str, optional
         A column each of whose values has its share in each part of `fractions`: of the n records of a class, a part
         has its fraction up to a few records. Records that are added behind the others change the part of no other.
@@ -403,4 +404,14 @@ def _copy_parts(copied: CopiedRecords, dst: str, names: Sequence[str], labels: A
     ):
         for number, folder, frames in split_by_label(copied, labels):
             outputs[number].folder(folder).write(frames)
-    return {name: output.report for name, output in zip(names, outputs, strict=True)}
+    reports = {name: output.report for name, output in zip(names, outputs, strict=True)}
+    _warn_of_empty_parts(dst, reports)
+    return reports
+
+
+def _warn_of_empty_parts(dst: str, reports: Mapping[str, WriteReport]) -> None:
+    """Warn of parts that got no record, although others did: an evaluation on them would have no result."""
+    empty = [printable(name) for name, report in reports.items() if not report.records]
+    if empty and len(empty) < len(reports):
+        text = f"{printable(dst)}: no records in {', '.join(empty)}: too few records or groups for its share"
+        warn(f"{text}; try another seed=", UserWarning, f"{text}; try another --seed")
