@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -120,6 +121,23 @@ def test_changed_files_are_decoded_again(tmp_path: Path, decoded: list[bytes]) -
     assert len(decoded) == COUNT + 1
 
 
+def test_a_process_reads_the_files_that_it_opens(tmp_path: Path) -> None:
+    """A source that was pickled before a file was changed neither gives earlier rows nor keeps later ones for them."""
+    path, kept = tmp_path / "b.tfrecord", tmp_path / "kept"
+
+    def source(offset: int) -> Any:
+        tfr.write_tfrecord({"x": np.arange(9.0).reshape(3, 3) + offset}, path, float64="round")
+        return tfr.dataset(path).to_grain(cache=kept)
+
+    before = source(0)
+    assert before[0]["x"][0] == 0
+    pickled = pickle.dumps(before)
+    source(100)
+    after = pickle.loads(pickled)
+    assert [after[number]["x"][0] for number in range(3)] == [100, 103, 106]
+    assert [before[number]["x"][0] for number in range(3)] == [0, 3, 6]
+
+
 def test_rows_that_are_read_in_another_way_are_kept_apart(tmp_path: Path) -> None:
     path, kept = tmp_path / "c.tfrecord", tmp_path / "kept"
     tfr.write_tfrecord({"x": [1, None, 3]}, path)
@@ -213,6 +231,63 @@ def test_threads_and_processes_share_it(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+FILL = """
+import pickle, sys
+source = pickle.load(open(sys.argv[1], "rb"))
+print("begun", flush=True)
+sys.stdin.readline()
+for number in eval(sys.argv[2]):
+    assert source[number]["image"][0, 0, 0] == number, number
+print(sum(source.arrays(range(30))["n"].tolist()))
+"""
+
+
+def test_processes_fill_it_at_the_same_time(tmp_path: Path, decoded: list[bytes]) -> None:
+    source = written(tmp_path).select(["image", "n"]).to_grain(cache=tmp_path / "kept")
+    (tmp_path / "source").write_bytes(pickle.dumps(source))
+    command = [sys.executable, "-c", FILL, str(tmp_path / "source")]
+    orders = ["range(30)", "range(29, -1, -1)", "[*range(15, 30), *range(15)]"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([*command, order], **pipes) for order in orders]
+    assert [process.stdout.readline() for process in processes] == ["begun\n"] * 3
+    for process in processes:
+        process.stdin.write("\n")
+        process.stdin.flush()
+    assert [process.communicate()[0] for process in processes] == [f"{sum(range(COUNT))}\n"] * 3
+    assert source.arrays(range(COUNT))["image"][:, 0, 0, 0].tolist() == [*range(COUNT)]
+    assert decoded == []
+
+
+@pytest.mark.parametrize("kept", [0, 3, 4, 20, 21])
+def test_a_process_is_killed_while_it_writes_a_row(tmp_path: Path, decoded: list[bytes], kept: int) -> None:
+    """What it wrote of the row is no row, whether bytes of it are there or not."""
+    source = written(tmp_path).select(["image"]).to_grain(cache=tmp_path / "kept")
+    (tmp_path / "source").write_bytes(pickle.dumps(source))
+    code = (
+        "import os, pickle, signal, sys\n"
+        "from tfrecord_io.rows.arrays import row_cache\n"
+        "source = pickle.load(open(sys.argv[1], 'rb'))\n"
+        "source.arrays(range(5))\n"
+        "class Killed:\n"
+        "    def __init__(self, file): self.file = file\n"
+        "    def __enter__(self): return self\n"
+        "    def __exit__(self, *error): pass\n"
+        "    def seek(self, offset): self.file.seek(offset)\n"
+        "    def write(self, data):\n"
+        "        self.file.write(data[:int(sys.argv[2])])\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "opened = open\n"
+        "row_cache.open = lambda path, mode, **k: (Killed if mode == 'r+b' else lambda f: f)(opened(path, mode, **k))\n"
+        "source.arrays(range(10))\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "source"), str(kept)], capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert source.arrays(range(COUNT))["image"][:, 0, 0, 0].tolist() == [*range(COUNT)]
+    assert len(decoded) == COUNT - 5
+    assert source.arrays(range(COUNT))["image"][:, 0, 0, 0].tolist() == [*range(COUNT)]
+    assert len(decoded) == COUNT - 5
 
 
 def test_windows_and_mixtures(tmp_path: Path) -> None:

@@ -44,13 +44,20 @@ class _Part:
 
 
 class CachedRows(ArraysByNumber):
-    """Rows by number as arrays of one shape, which are decoded once and then read from a folder."""
+    """Rows by number as arrays of one shape, which are decoded once and then read from a folder.
 
-    def __init__(self, rows: ArraysByNumber, identity: str, folder: str, most_bytes: int | None) -> None:
+    `identity` says which rows of the `sources` they are; the versions of the files are looked up in each process, as
+    the files are opened there.
+    """
+
+    def __init__(
+        self, rows: ArraysByNumber, identity: str, sources: tuple[Source, ...], folder: str, most_bytes: int | None
+    ) -> None:
         super().__init__(*rows.__reduce__()[1])
-        self._identity, self._folder, self._most_bytes = identity, folder, most_bytes
+        self._of_cache = identity, sources, folder, most_bytes
         self._parts = _parts_of(super().arrays(np.empty(0, np.int64)))
-        text = repr((_FORMAT, identity, len(rows), [(part.name, part.dtype, part.shape) for part in self._parts]))
+        parts = [(part.name, part.dtype, part.shape) for part in self._parts]
+        text = repr((_FORMAT, identity, [*map(_version, sources)], len(rows), parts))
         name = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         row_bytes = sum(part.size for part in self._parts)
         self._cache = _RowFile(Path(folder) / name, len(rows), row_bytes, most_bytes)
@@ -94,7 +101,7 @@ class CachedRows(ArraysByNumber):
 
     def __reduce__(self) -> tuple[Any, ...]:
         rows = ArraysByNumber(*super().__reduce__()[1])
-        return CachedRows, (rows, self._identity, self._folder, self._most_bytes)
+        return CachedRows, (rows, *self._of_cache)
 
 
 def _parts_of(arrays: Mapping[str, Any]) -> list[_Part]:
@@ -176,12 +183,13 @@ def cached_rows(
     if not isinstance(folder, str | os.PathLike):
         raise TypeError(f"cache={cache!r}: expected a local directory, or (directory, most bytes)")
     most_bytes = check_integer("cache", most_bytes, 1, optional=True)
-    versions = list(map(_version, sources))
+    decoder = None
     with suppress(ImportError):  # other versions may decode images to other pixels
         import PIL
 
-        versions.append(PIL.__version__)
-    return CachedRows(rows, repr((identity, versions, representation, str(rows.schema))), os.fspath(folder), most_bytes)
+        decoder = PIL.__version__
+    which = repr((identity, decoder, representation, str(rows.schema)))
+    return CachedRows(rows, which, sources, folder=os.fspath(folder), most_bytes=most_bytes)
 
 
 def _version(source: Source) -> str:
