@@ -124,7 +124,7 @@ class CallSource:
     def dataset(self, options: ReadOptions, first_files: int | None = None) -> Scan:
         """All columns and rows of files, under one schema; see `tfrecord_io.dataset`.
 
-        With `first_files`, under that of so many files where they are in a bucket: others cost a request each.
+        `first_files`: see `Files.plan`.
         """
         source = Scan.unwrap(self.materialize().given)
         found = resolve_source(source, options)

@@ -10,8 +10,9 @@ import sys
 import tempfile
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from itertools import accumulate, groupby, pairwise
 from threading import Event, RLock, Thread
@@ -26,6 +27,7 @@ from tfrecord_io.columns import ArrayBuffers, empty_batch
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.recovery import Recovery
 from tfrecord_io.read.file_map import Damage, FileMap
+from tfrecord_io.read.first_values import LARGE
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.report import RowOrigins
 from tfrecord_io.read.scan import Scan
@@ -60,7 +62,7 @@ class RecordMap:
         The files.
     """
 
-    LARGE: ClassVar = 8 << 20
+    LARGE: ClassVar = LARGE
 
     def __init__(self, scan: Scan) -> None:
         if scan.selection.is_range:
@@ -260,14 +262,18 @@ class RecordMap:
         return self.files[file]
 
     def batches(
-        self, addresses: Sequence[int], names: Sequence[str], taken: Sequence[str] | None = None
+        self,
+        addresses: Sequence[int],
+        names: Sequence[str],
+        taken: Sequence[str] | None = None,
+        cut: Sequence[str] = (),
     ) -> Iterator[tuple[list[int], pa.RecordBatch, dict[int, str]]]:
         """Columns of records in batches, with their addresses; and by address what is wrong with other records.
 
         Of a record that is `LARGE`, features that are not small are null but for those of the columns that are `taken`,
-        by default all.
+        by default all; those of the columns `cut` have their first values alone.
         """
-        access, left = self._access(names, names if taken is None else taken), dict.fromkeys(addresses)
+        access, left = self._access(names, names if taken is None else taken, cut), dict.fromkeys(addresses)
         nothing = empty_batch(pa.schema([self._scan.schema.field(name) for name in names]))
         for part in (list(addresses), *([address] for address in addresses)):
             wanted = [address for address in part if address in left]
@@ -283,12 +289,12 @@ class RecordMap:
                     yield [], nothing, {wanted[0]: error.detail}
                     left.pop(wanted[0])
 
-    def _access(self, names: Sequence[str], taken: Sequence[str]) -> RandomAccess:
-        key = (tuple(names), tuple(taken))
+    def _access(self, names: Sequence[str], taken: Sequence[str], cut: Sequence[str]) -> RandomAccess:
+        key = (tuple(names), tuple(taken), tuple(cut))
         access = self._accesses.get(key)
         if access is None:
             scan = replace(self._scan, row_filter=None).without_others(names).without_filter()
-            frames: Any = MappedFrames(self, frozenset(taken))
+            frames: Any = MappedFrames(self, frozenset(taken), frozenset(cut))
             access = self._accesses[key] = ScanRows(scan).random_access(frames, Recovery.of("skip", self.sources))
             if len(self._accesses) > _SELECTIONS:
                 self._accesses.popitem(last=False)
@@ -297,20 +303,22 @@ class RecordMap:
     def search(self, filters: Any = None) -> Iterator[tuple[Addresses, float]]:
         """The addresses found so far of the rows that meet a condition, and the share of the files that was read.
 
-        Records that are damaged are left out.
+        Records that are damaged are left out; `Addresses.unread` counts those of which a list is too large to be read.
         """
         found = Addresses()
-        for addresses, _, share in self.read((), filters):
+        for addresses, _, share in self.read((), filters, unread=found.unread):
             found.add(addresses)
             yield found, share
         yield found, 1.0
 
     def read(
-        self, names: Sequence[str], filters: Any = None, *, takes_large: bool = True
+        self, names: Sequence[str], filters: Any = None, *, takes_large: bool = True, unread: set[int] | None = None
     ) -> Iterator[tuple[Array, pa.RecordBatch, float]]:
         """Columns of the rows that meet a condition, with their addresses, and the share of the files that was read.
 
-        Records that are damaged are left out; without `takes_large`, large features of large records are null.
+        Records that are damaged are left out; without `takes_large`, large features of large records are null. A record
+        is left out, and its address is added to `unread`, if the condition needs all of a list, or of an encoded value,
+        that is `LARGE`: of bytes and text it needs a part.
         """
         scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).without_others(names)
         done = 0
@@ -318,7 +326,11 @@ class RecordMap:
             group = [*files]
             is_whole = len(group) == len(self.files)
             part = scan if is_whole else scan.with_sources([scan.sources[file] for file in group])
-            rows = self._read_large(part, group, takes_large=takes_large) if is_large else self._read_small(part)
+            rows = (
+                self._read_large(part, group, takes_large=takes_large, unread=unread)
+                if is_large
+                else self._read_small(part)
+            )
             for addresses, batch, share in rows:
                 yield addresses, batch, (done + share * len(group)) / len(self.files)
             done += len(group)
@@ -326,7 +338,7 @@ class RecordMap:
     def _has_large(self, file: int) -> bool:
         """True if a file has large records; of a bucket, among those that are known."""
         map_ = self.files[file]
-        if self._local and not map_.is_compressed:
+        if self._local:
             map_.find(sys.maxsize)
         return map_.largest > self.LARGE
 
@@ -363,26 +375,56 @@ class RecordMap:
         return np.concatenate(parts)
 
     def _read_large(
-        self, scan: Scan, files: Sequence[int], *, takes_large: bool
+        self, scan: Scan, files: Sequence[int], *, takes_large: bool, unread: set[int] | None
     ) -> Iterator[tuple[Array, pa.RecordBatch, float]]:
         condition, names = scan.row_filter, scan.schema.names
         of_condition = () if condition is None else condition.columns
         needed = list(dict.fromkeys([*names, *of_condition]))
-        taken = needed if takes_large else of_condition
+        cut = [] if condition is None else condition.judges_by_first_values(scan.resolved.schema)
+        cut = [name for name in cut if not takes_large or name not in names]
+        taken = [name for name in (needed if takes_large else of_condition) if name not in cut]
+        whole = set(of_condition).difference(cut)
         for at, file in enumerate(files):
             count = self.files[file].records
             for first in range(0, count, _TOGETHER):
                 records = [r for r in range(first, min(first + _TOGETHER, count)) if r not in self.files[file].damage]
-                for numbers, batch, _ in self.batches([file << _FILE | record for record in records], needed, taken):
+                addresses_of = [file << _FILE | record for record in records]
+                too_large = {a for a in addresses_of if unread is not None and whole and self._is_too_large(a, whole)}
+                (set() if unread is None else unread).update(too_large)
+                wanted = [address for address in addresses_of if address not in too_large]
+                for numbers, batch, _ in self.batches(wanted, needed, taken, cut):
                     addresses = np.array(numbers, np.int64)
                     if condition is not None:
                         passes = condition.mask(batch)
                         addresses, batch = addresses[ArrayBuffers(passes).numbers], batch.filter(passes)
-                    yield addresses, batch.select(names), (at + first / count) / len(files)
+                    batch = self._without_cut(addresses, batch.select(names), cut)
+                    yield addresses, batch, (at + first / count) / len(files)
 
     def wait_until_read(self) -> None:
         """Wait until the first rows were read, or for a second: work beside is not to delay them."""
         self._is_read.wait(_PATIENCE)
+
+    def _without_cut(self, addresses: Array, batch: pa.RecordBatch, cut: Sequence[str]) -> pa.RecordBatch:
+        """A batch with null in place of values that were cut, which a large record has; it is a batch of its own."""
+        if len(batch) == 1 and not set(cut).isdisjoint(batch.schema.names):
+            begin, end = self.extent(address := int(addresses[0]))
+            large = self.stored(address).large if end - begin > self.LARGE else {}
+            for name in large.keys() & {*cut} & {*batch.schema.names}:
+                field = batch.schema.field(name)
+                batch = batch.set_column(batch.schema.names.index(name), field, pa.nulls(1, field.type))
+        return batch
+
+    def _is_too_large(self, address: int, names: Set[str]) -> bool:
+        """True if one of these columns has a feature that is `LARGE` in a record, which is no damaged one."""
+        begin, end = self.extent(address)
+        if end - begin <= self.LARGE:
+            return False
+        with suppress(ValueError):
+            large = self.stored(address).large.items()
+            return any(
+                len(f.entry) > self.LARGE and not names.isdisjoint([name, name.rpartition("/")[0]]) for name, f in large
+            )
+        return False
 
     def note_read(self) -> None:
         """Let the search for all records begin, as the first rows were read."""
@@ -419,10 +461,16 @@ class Addresses:
     >>> found.add(np.array([3, 4, 9]))
     >>> len(found), found[1:3]
     (3, [4, 9])
+
+    Attributes
+    ----------
+    unread : set of int
+        Records that may be among them.
     """
 
     def __init__(self) -> None:
         self._rows = RowOrigins()
+        self.unread: set[int] = set()
 
     def __len__(self) -> int:
         return self._rows.rows
@@ -444,11 +492,11 @@ class Addresses:
 class MappedFrames:
     """The frames of the records of a map, as `RandomAccess` reads them, with addresses for numbers.
 
-    Of large records, the features of some columns, and those that are small.
+    Of large records, the features of some columns, the first values of others, and features that are small.
     """
 
-    def __init__(self, map_: RecordMap, names: frozenset[str]) -> None:
-        self._map, self._names, self.sources = map_, names, map_.sources
+    def __init__(self, map_: RecordMap, names: frozenset[str], cut: frozenset[str] = frozenset()) -> None:
+        self._map, self._names, self._cut, self.sources = map_, names, cut, map_.sources
 
     def __len__(self) -> int:
         return self._map.total
@@ -481,7 +529,7 @@ class MappedFrames:
         for file, begin, end in self._runs(numbers):
             bounds = self._bounds(file, begin, end)
             if end == begin + 1 and bounds[1] - bounds[0] > RecordMap.LARGE:
-                frame = self._map.stored(file << _FILE | begin).frame_of(self._names)
+                frame = self._map.stored(file << _FILE | begin).frame_of(self._names, self._cut)
                 parts.append(np.frombuffer(frame, np.uint8))
                 sizes.append(np.array([len(frame)]))
                 continue

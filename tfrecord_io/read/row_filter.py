@@ -18,6 +18,7 @@ from tfrecord_io.columns import (
     ArrayBuffers,
     Projection,
     RowFault,
+    Schema,
     cast_comparable_columns,
     evaluate_simple,
     selectable,
@@ -31,6 +32,17 @@ from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
+
+
+_PRESENCE = frozenset({"is_valid", "is_null"})
+_BY_BEGINNING = _PRESENCE | {f"{name}_kleene" for name in ("and", "or")} | {"invert", "starts_with", "is_in"}
+_BY_BEGINNING |= {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+_MOST_CHARACTERS = 16_000
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string
+    return any(check(type_) for check in checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,25 @@ class RowFilter:
         if condition is None:
             return None
         return RowFilter(condition, tuple(filter(set(condition.columns).__contains__, self.columns)), written=written)
+
+    def judges_by_first_values(self, schema: Schema) -> list[str]:
+        """The columns of which the condition needs the first values, or bytes, of a cell alone.
+
+        It compares bytes or text with literals of at most 16,000 characters, or asks whether there is a value.
+        """
+        calls: list[tuple[str, str]] = []  # a function with the column that it takes
+        parts, characters = [self.condition], 0
+        for part in parts:  # which grows
+            parts += part.arguments
+            characters += 0 if part.value is None else len(str(part.value.as_py()))
+            calls += [(part.name, argument.path[0]) for argument in part.arguments if argument.kind == "field"]
+        is_short = characters <= _MOST_CHARACTERS and self.condition.functions <= _BY_BEGINNING
+        compared = {f.column for f in schema if f.is_common and is_short and _is_bytes(f.type)}
+        return [
+            name
+            for name in self.columns
+            if name in schema.names and (name in compared or {f for f, of in calls if of == name} <= _PRESENCE)
+        ]
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""

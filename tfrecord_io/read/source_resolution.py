@@ -62,9 +62,18 @@ class Files(Generic[AnyFrameOptions]):
         return Files(Sources(record_sources(scan, as_they_are=as_records)), of_files, Selection(selection.columns))
 
     def plan(self: Files[ScanOptions], first_files: int | None = None) -> Scan:
-        """The scan of all columns and rows under one schema: that of all files, or of the first ones in a bucket."""
-        first = self.sources[:first_files]
-        if len(first) == len(self.sources) or any(source.remote is None for source in first):
+        """The scan of all columns and rows of the files, under one schema.
+
+        With `first_files`, that of so many files in a bucket; of large records on a disk, as `cut_to_first_values`.
+        """
+        first: Sequence[Source] | None = None
+        if first_files is not None and any(source.remote is not None for source in self.sources[:1]):
+            first = self.sources[:first_files]
+        elif first_files is not None and not self.sources.are_of_manifest:
+            from tfrecord_io.read.first_values import cut_to_first_values
+
+            first = cut_to_first_values(self.sources, self.options)
+        if first is None:
             return plan_sources(self.sources, self.options, self.selection)
         return plan_sources(Sources.of(first), self.options, self.selection).with_sources(self.sources)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, islice
 
 import numpy as np
@@ -21,6 +21,7 @@ _KEPT_PAGES = 4
 _MOST_FEATURES = 5_000  # of a record that are gone through: a record of more is taken whole
 _MOST_VALUES = 100_000  # of a feature that are counted
 _SMALL = 64 << 10  # bytes of a feature that is always taken
+_CUT = 64 << 10  # bytes of the first values of a feature; a multiple of those of a float
 _FEATURES, _FEATURE_LISTS, _SCHEMA = 1, 2, 21574  # fields of an Example, or a SequenceExample
 _KINDS = {1: "bytes", 2: "float", 3: "int64"}
 
@@ -157,6 +158,16 @@ class StoredFeature:
                     return first[1]
         return self.content
 
+    def cut(self) -> bytes:
+        """The entry with the first values alone, which have a few pages at most."""
+        assert self.name is not None
+        content = (
+            _cut_feature(self.content)
+            if self.number == _FEATURES
+            else _first_parts(self.content, lambda step: FieldTag.of(1).field(_cut_feature(step)))
+        )
+        return FieldTag.of(1).field(self.name) + FieldTag.of(2).field(content)
+
     def _steps(self) -> Iterator[StoredBytes]:
         if self.number == _FEATURES:
             yield self.content
@@ -177,6 +188,35 @@ def _count(kind: int, values: StoredBytes) -> int | None:
         else:
             count += sum(int(np.count_nonzero(np.frombuffer(piece, np.uint8) < 128)) for piece in value.pieces())
     return count
+
+
+def _first_parts(message: StoredBytes, cut: Callable[[StoredBytes], bytes]) -> bytes:
+    """The first fields of a message of one kind of field, each as `cut` makes it."""
+    parts, room = [], _CUT
+    for _, value in message.fields():
+        parts.append(FieldTag.of(1, 0).number(value) if isinstance(value, int) else cut(value))
+        room -= len(parts[-1])
+        if room <= 0:
+            break
+    return b"".join(parts)
+
+
+def _cut_feature(feature: StoredBytes) -> bytes:
+    """A feature with its first values alone, of which text ends with a whole character."""
+
+    def cut(kind: int, value: StoredBytes) -> bytes:
+        data = value[:_CUT].read()
+        if len(data) == len(value):
+            pass
+        elif kind == 1:
+            end = next((end for end in range(_CUT, _CUT - 4, -1) if value.byte(end) & 0xC0 != 0x80), _CUT)
+            data = data[:end]
+        elif kind == 3:  # packed varints
+            data = data[: next((end for end in range(_CUT, 0, -1) if data[end - 1] < 128), 0)]
+        return FieldTag.of(1).field(data)
+
+    lists = [(kind, values) for kind, values in feature.fields() if isinstance(values, StoredBytes)]
+    return b"".join(FieldTag.of(kind).field(_first_parts(values, partial(cut, kind))) for kind, values in lists)
 
 
 def _feature(number: int, entry: StoredBytes) -> StoredFeature:
@@ -247,19 +287,29 @@ class StoredRecord:
 
         return [*islice(entries(), _MOST_FEATURES)]
 
-    def frame_of(self, names: Container[str]) -> bytearray:
-        """The frame of a record of the features of some columns, and of all that are small; or of all features."""
+    def frame_of(self, names: Container[str], cut: Container[str] = (), *, with_schema: bool = False) -> bytearray:
+        """The frame of a record of the features of some columns, and of all that are small; or of all features.
+
+        Large features of the columns `cut` have their first values alone. `with_schema`: with the embedded schema, too.
+        """
         if not self.large:
             return bytearray(self._frame.read())
         unwanted = (f for name, f in self.large.items() if name not in names and name.rpartition("/")[0] not in names)
         left_out = {feature.entry.begin for feature in unwanted}
+        parts_of = {f.entry.begin: f.cut() for name, f in self.large.items() if name in cut}
         parts: list[bytes | StoredBytes] = []
         for number in (_FEATURES, _FEATURE_LISTS):
-            entries = [entry for of, entry in self._entries if of == number and entry.begin not in left_out]
+            entries = [
+                parts_of.get(entry.begin, entry)
+                for of, entry in self._entries
+                if of == number and (entry.begin in parts_of or entry.begin not in left_out)
+            ]
             heads = [FieldTag.of(1).head(len(entry)) for entry in entries]
             if entries:
                 parts.append(FieldTag.of(number).head(sum(map(len, heads)) + sum(map(len, entries))))
                 parts += chain.from_iterable(zip(heads, entries, strict=True))
+        for schema in (entry for of, entry in self._entries if of == _SCHEMA and with_schema):
+            parts += [FieldTag.of(_SCHEMA).head(len(schema)), schema]
         frame = bytearray(FrameHeader.FRAME_BYTES + sum(map(len, parts)))
         payload = memoryview(frame)[FrameHeader.BYTES : -FrameHeader.FOOTER_BYTES]
         at = 0

@@ -43,3 +43,7 @@ class FieldTag(bytes):
     def field(self, content: bytes) -> bytes:
         """The whole field of bytes or of a message."""
         return self + varint(len(content)) + content
+
+    def number(self, value: int) -> bytes:
+        """The whole field of a number, of wire type 0."""
+        return self + varint(value)

@@ -67,10 +67,11 @@ class Search(Job):
         super().__init__()
         self._matches = dataset.map.search(dataset.check(where))
         self.found: Any = ()
+        self.unread: Any = ()  # records with lists that are too large to be looked at
 
     def work(self) -> None:
         for found, share in self._matches:
-            self.found, self.progress = found, share
+            self.found, self.unread, self.progress = found, found.unread, share
             if self.is_unwanted:
                 return
 

@@ -213,7 +213,7 @@ class Pages:
         job = self.dataset.search(query.get("where", ""))
         job.join(0.3)
         state = {"complete": job.is_complete, "progress": round(job.progress, 3), "error": job.error}
-        return {"count": len(job.found), **state}
+        return {"count": len(job.found), "unread": len(job.unread), **state}
 
     def summary(self, query: Any) -> dict[str, Any]:
         """The values of a column."""

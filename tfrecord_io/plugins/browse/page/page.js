@@ -631,6 +631,7 @@ function showCount() {
   let text = `${known} rows`, done = complete || unread ? 1 : progress
   if (isSearch()) {
     text = `${count(state.found?.count ?? 0)}${state.found?.complete ? "" : " so far"} of ${text}`
+    if (state.found?.unread) text += `; in ${count(state.found.unread)} others, a list is too large to be looked at`
     done = state.found?.complete === false ? state.found.progress : 1
   }
   $("count").textContent = text
