@@ -5,7 +5,7 @@ Tests: tests/read/test_filter_bounds.py.
 
 from __future__ import annotations
 
-from tfrecord_io.base import Condition, Operator
+from tfrecord_io.base import Condition
 
 _LEAST, _GREATEST = "least ", "greatest "  # before the name of a column, as `Sources.leave_out_parts` names bounds
 _MOST_MEMBERS = 50  # of ``in``: of more, their own bounds are compared
@@ -35,9 +35,9 @@ def condition_of_bounds(condition: Condition) -> Condition | None:
         known = [part for part in parts if part is not None]
         return Condition.any_of(known) if len(known) == len(parts) else None
     kinds = [argument.kind for argument in condition.arguments]
-    if condition.is_comparison and kinds == ["literal", "field"]:
-        mirrored = Operator.MIRRORED[condition.name]
-        return condition_of_bounds(Condition("call", mirrored, arguments=condition.arguments[::-1]))
+    operator = condition.operator
+    if operator is not None and kinds == ["literal", "field"] and (mirror := operator.mirror()) is not None:
+        return condition_of_bounds(Condition("call", mirror.function, arguments=condition.arguments[::-1]))
     column = condition.arguments[0].path if kinds[:1] == ["field"] else ()
     if len(column) != 1:
         return None
