@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from border import PUBLIC, public
 from tfrecord_io.base.options.on_damage import OnDamage
 from tfrecord_io.bytes import FORMATS
-from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, written_encodings
+from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, encoding_rules, written_encodings
 
 TABLE = pa.table({"n": [1, 2, 3], "x": [[1.5], [], [2.5, 3.5]], "s": ["a", "b", "c"]})
 REFUSED = (tfr.TFRecordError, ValueError, TypeError, OSError, ImportError)  # those that are documented
@@ -127,7 +127,7 @@ def test_a_choice_works_or_says_what_it_needs(place: None, name: str, keyword: s
     assert not isinstance(refused, TypeError) or keyword in str(refused) or "needs" in str(refused)
 
 
-ENCODINGS = {row.name: row.rules for row in TENSOR_ENCODINGS.own}
+ENCODINGS = {row.name: encoding_rules(row.name) for row in TENSOR_ENCODINGS.own}
 # Lists of values in docstrings that do not follow from a type.
 LISTED = {
     ("open_random", "on_error"): OnDamage.names(OnDamage.allows_numbers),

@@ -23,10 +23,17 @@ import tfrecord_io as tfr
 from protos import content, number, proto
 from records import field, varint
 from tfrecord_io.apps.cli import tfr as command
-from tfrecord_io.bytes.format.dtypes import Dtype
+from tfrecord_io.bytes.format.dtypes import Dtype, integer_limits
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.arrow.tensor_values import column_to_cells, ndarray_to_column
-from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, element_and_shape, tensor_field, written_encodings
+from tfrecord_io.columns.schema.field import narrow
+from tfrecord_io.columns.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    element_and_shape,
+    encoding_rules,
+    tensor_field,
+    written_encodings,
+)
 
 pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
 
@@ -41,7 +48,7 @@ def values_of(row: Dtype, count: int = 6) -> np.ndarray[Any, Any]:
     if row.kind in "SU":
         return np.array([chr(ord("a") + at) * (at % 3 + 1) for at in range(count)], row.dtype)
     if row.wide.kind in "iu":
-        least, most = row.limits
+        least, most = integer_limits(row)
         return np.array([*range(count - 2), least, most], row.wide).astype(row.dtype)
     if row.kind == "c":
         return (np.arange(count) + 1j * np.arange(count)[::-1]).astype(row.dtype)
@@ -136,7 +143,7 @@ def test_the_wide_dtype_has_all_values(row: Dtype) -> None:
     wide = every.astype(row.wide)
     assert wide.dtype.isbuiltin == 1
     assert wide.dtype.kind in "iuf"
-    again, misfit = row.narrow(wide)
+    again, misfit = narrow(wide, row)
     assert misfit == -1
     assert np.array_equal(again.astype(row.wide), wide, equal_nan=wide.dtype.kind == "f")
 
@@ -144,15 +151,15 @@ def test_the_wide_dtype_has_all_values(row: Dtype) -> None:
 @every_extension
 def test_a_number_that_is_no_value_is_found(row: Dtype) -> None:
     if row.wide.kind in "iu":
-        least, most = row.limits
+        least, most = integer_limits(row)
         for bad in (least - 1, most + 1, 2**40):
-            assert row.narrow(np.array([least, most, bad]))[1] == 2
+            assert narrow(np.array([least, most, bad]), row)[1] == 2
     else:
         import ml_dtypes
 
         greatest = float(ml_dtypes.finfo(row.dtype).max)
         has_infinity = bool(np.isinf(np.array([np.inf]).astype(row.dtype).astype(row.wide)).all())
-        found, misfit = row.narrow(np.array([0.0, np.nan, greatest * 4]))
+        found, misfit = narrow(np.array([0.0, np.nan, greatest * 4]), row)
         assert misfit == (-1 if has_infinity else 2)
         assert np.isnan(found.astype(row.wide)[1])
 
@@ -169,8 +176,7 @@ def test_an_encoding_has_the_values_or_refuses_the_name(tmp_path: Path, row: Dty
     if row.name == "uint64" and encoding == "list":
         storage = storage.slice(0, 2)  # the third has a number beyond 2**63
     if is_refused(row, lambda: tfr.write_tfrecord(storage, path, column_encoding={"x": encoding})):
-        rules = TENSOR_ENCODINGS.get(encoding)
-        assert rules is None or not rules.rules.stores(row)
+        assert not TENSOR_ENCODINGS.has(encoding) or not encoding_rules(encoding).stores(row)
         assert not path.exists()
         return
     assert bits(tfr.read_arrays(path)["x"]) == bits(array[: len(storage)])
@@ -206,8 +212,8 @@ def test_lists_of_numbers_are_read_as_the_dtype(tmp_path: Path, row: Dtype) -> N
 def test_a_list_with_a_number_that_is_no_value_names_its_record(tmp_path: Path, row: Dtype) -> None:
     if row.wide.kind not in "iu":
         return
-    tfr.write_tfrecord({"x": [[0, 1], [1, row.limits[1] + 1]]}, tmp_path / "a", embed_schema=False)
-    expected = f"record 1: feature 'x': {row.limits[1] + 1} is not a value of {row.name}"
+    tfr.write_tfrecord({"x": [[0, 1], [1, integer_limits(row)[1] + 1]]}, tmp_path / "a", embed_schema=False)
+    expected = f"record 1: feature 'x': {integer_limits(row)[1] + 1} is not a value of {row.name}"
     with pytest.raises(tfr.errors.DecodeError, match=expected):
         tfr.read_table(tmp_path / "a", schema={"x": tfr.tensor(row.name, (2,))})
 
@@ -254,7 +260,7 @@ def test_a_default_is_of_the_dtype(tmp_path: Path, row: Dtype) -> None:
             tfr.tensor(row.name, (2,), default=["a", "b"])
         if row.wide.kind in "iu":
             with pytest.raises(tfr.errors.SchemaError, match=row.name):
-                tfr.tensor(row.name, (2,), default=[0, row.limits[1] + 1])
+                tfr.tensor(row.name, (2,), default=[0, integer_limits(row)[1] + 1])
 
 
 @every_row
@@ -299,7 +305,7 @@ def test_values_in_the_field_of_a_tensor_proto(row: Dtype) -> None:
     expected = np.concatenate([values[-2:], values[-1:]])
     assert bits(tfr.io.parse_tensor(proto(stated.number, (3,), field(tags[stated.field], packed)))) == bits(expected)
     if row.wide.kind in "iu":
-        bad = proto(stated.number, (1,), number(7, row.limits[1] + 1))
+        bad = proto(stated.number, (1,), number(7, integer_limits(row)[1] + 1))
         with pytest.raises(tfr.errors.DecodeError, match=f"a value is outside of {row.name}"):
             tfr.io.parse_tensor(bad)
 

@@ -475,19 +475,19 @@ def test_rows_that_cannot_be_added_are_found_before_tasks_begin(place: Place, co
     """By the error that the publishing process would raise for the rows."""
     options: dict[str, Any] = {"mode": "append", "partition_by": columns}
     first = place.begin("d/", **options)
-    first.check(DAYS.schema)
+    first._check(DAYS.schema)
     first.commit([first.write_part(0, [DAYS])])
     text, wider = pa.array(["x"] * 8), DAYS.append_column("x", pa.array([1] * 8))
     for table in (wider, DAYS.set_column(0, "n", text), DAYS.set_column(1, "day", pa.array(range(8)))):
         found = []
         for at_once in (True, False):
             with pytest.raises(tfr.errors.SchemaError) as caught, place.begin("d/", **options) as writer:
-                writer.check(table.schema) if at_once else writer.commit([writer.write_part(0, [table])])
+                writer._check(table.schema) if at_once else writer.commit([writer.write_part(0, [table])])
             found.append(str(caught.value))
         assert found[0] == found[1]
         assert staged(place) == []
     with place.begin("d/", evolve=True, **options) as writer:
-        writer.check(wider.schema)
+        writer._check(wider.schema)
         writer.commit([writer.write_part(0, [wider])])
     assert sorted(place.values("d/")) == sorted([*range(8)] * 2)
     assert staged(place) == []

@@ -116,12 +116,6 @@ class Summary(NamedTuple):
             [*([self.title] if self.title else []), *table, *(_shorten(line, _LINE_WIDTH) for line in self.lines)]
         )
 
-    def indent(self) -> str:
-        """The title, and the rows below it without headings, of any width."""
-        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
-        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in self.rows)
-        return "\n".join([self.title, *(f"  {line}" for line in lines)])
-
     def html(self) -> str:
         """The summary as HTML, everything escaped."""
         import html

@@ -215,24 +215,23 @@ class Scan:
 
     # ---- what a library cannot hold
 
-    def check_names(self) -> None:
-        """Raise SchemaError for a name with a NUL, which ends it in the C data interface of Arrow."""
+    def check_columns(self, no_columns: str | None = None) -> None:
+        """Raise SchemaError for a name with a NUL, which ends it in the C data interface of Arrow.
+
+        With a reason, `no_columns`, there has to be a column: otherwise raise the error of the first records, or else
+        SchemaError with the reason.
+        """
         from tfrecord_io.columns import BatchStream
-
-        BatchStream.check_names(self.schema)
-
-    def check_has_columns(self, reason: str) -> None:
-        """Raise the error of the first records if there is no column, or else SchemaError with the reason."""
         from tfrecord_io.read import Files
 
-        if len(self.schema):
-            return
+        if len(self.schema) or no_columns is None:
+            return BatchStream.check_names(self.schema)
         scan = self._scan
         planned = Files(scan.sources, scan.options, scan.selection).plan_scan(only_sample=True)
         planned.close()
         if planned.error is not None and scan.options.damage.counts_all:
             raise planned.error
-        raise SchemaError(reason, path=next(iter(self.files), None))
+        raise SchemaError(no_columns, path=next(iter(self.files), None))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Scan, (self._scan,)

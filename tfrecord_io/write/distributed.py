@@ -141,7 +141,7 @@ class DistributedWriter:
         writer = cls(target, replace(options, threads=options.threads or 1))
         if schema is not None and not writer.is_repeated:
             with writer:  # an error removes what was prepared
-                writer.check(schema)
+                writer._check(schema)
         return writer
 
     @staticmethod
@@ -178,7 +178,7 @@ class DistributedWriter:
         if error is not None:
             undo_after(error, self.abort, self.target.output.path)
 
-    def check(self, schema: pa.Schema) -> None:
+    def _check(self, schema: pa.Schema) -> None:
         """Raise what `commit` raises if rows of these columns cannot be added to the dataset; before any task begins.
 
         Raises
@@ -216,13 +216,6 @@ class DistributedWriter:
     def open_part(self, task: int) -> OpenPart:
         """Begin an attempt at a task, to which tables are written one by one."""
         return OpenPart(self, task)
-
-    def begin_part(self, task: int, tables: Iterable[Any]) -> tuple[WrittenPart, OutputFile]:
-        """Write the tables of a task to one shard, as `write_part`, whose file is complete, and appears by `commit`."""
-        open_part = self.open_part(task)
-        part = open_part._write_all(tables)
-        assert open_part.output is not None
-        return part, open_part.output
 
     def commit(self, parts: Iterable[WrittenPart], *, is_retried: bool = False) -> WriteReport:
         """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
@@ -356,15 +349,15 @@ class OpenPart:
     def __init__(self, writer: DistributedWriter, task: int) -> None:
         target, options = writer.target, writer.options
         self._task, self._staged = task, ""
-        self.output: OutputFile | None = None  # without partition columns
+        self._output: OutputFile | None = None  # without partition columns
         if options.partition_by:
             self._attempt = Attempt(target, task)
             self._writer = _PartWriter(target.output.path, options, ShardedSink(self._attempt, options))
         else:
-            self._staged, self.output = target.open(task)
-            self._sink = _PartSink(self.output, target.output.compression, options)
+            self._staged, self._output = target.open(task)
+            self._sink = _PartSink(self._output, target.output.compression, options)
             self._sink.known_schema = None if target.known is None else target.known.schema
-            self._writer = _PartWriter(self.output.path, options, self._sink)
+            self._writer = _PartWriter(self._output.path, options, self._sink)
 
     def write(self, table: Any) -> None:
         """Append all rows of anything that `write_tfrecord` accepts."""
@@ -389,7 +382,7 @@ class OpenPart:
         content = PartContent(
             staged=self._staged, columns=report.columns, index=report.index, rounding=self._writer.rounding
         )
-        if self.output is not None:
+        if self._output is not None:
             size, content = self._sink.bytes, replace(content, schema=self._sink.schema, crc32c=self._sink.crc32c)
         else:
             size, stored, shards = report.bytes, self._attempt.content, tuple(self._attempt.shards)
@@ -399,8 +392,8 @@ class OpenPart:
 
     def commit(self) -> None:
         """Let the file of a closed part appear."""
-        if self.output is not None:
-            self.output.commit()
+        if self._output is not None:
+            self._output.commit()
 
     def discard(self) -> None:
         """Remove what was written, unless the part is closed."""

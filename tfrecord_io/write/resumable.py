@@ -41,7 +41,6 @@ from tfrecord_io.store import (
     Location,
     Manifest,
     Output,
-    OutputFile,
     Publication,
     RawFile,
     ResumeJournal,
@@ -49,7 +48,7 @@ from tfrecord_io.store import (
     ShardSpec,
     Source,
 )
-from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, PartContent, WrittenPart, report_of
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, OpenPart, PartContent, WrittenPart, report_of
 from tfrecord_io.write.sharded_sink import SchemaUnion
 from tfrecord_io.write.writer import WriteReport
 
@@ -158,16 +157,22 @@ class ResumableWriter:
                     yield partial(_itself, part)
                     continue
                 with open_rows(source) as rows:
-                    part, output = self.writer.begin_part(task, [rows])
+                    open_part = self.writer.open_part(task)
+                    try:
+                        open_part.write(rows)
+                        part = open_part.close()
+                    except BaseException:
+                        open_part.discard()
+                        raise
             except Exception as error:  # raised once the earlier parts are stored
                 yield Task.failing(error)
                 return
-            yield partial(self._store, part, output, source, version)
+            yield partial(self._store, part, open_part, source, version)
 
     def _store(
-        self, part: WrittenPart, output: OutputFile, source: Source, version: dict[str, str | int]
+        self, part: WrittenPart, open_part: OpenPart, source: Source, version: dict[str, str | int]
     ) -> WrittenPart:
-        output.commit()
+        open_part.commit()
         ResumeJournal.check_version(source, version)
         return self._add(part, version)
 

@@ -327,10 +327,7 @@ def _include_nan(part: Condition) -> Condition:
 
 def _arrow_dataset(scan: Scan, streams: list[Reader] | None = None, live: LiveScan | None = None) -> Any:
     """Present rows as a pyarrow Dataset, for DuckDB alone; float16, which DuckDB does not have, becomes float32."""
-    scan.check_has_columns(
-        "the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema"
-    )
-    scan.check_names()
+    scan.check_columns("the files have no columns, which a table of DuckDB needs: no feature, and no embedded schema")
     return _dataset_class()(scan, streams, live)
 
 

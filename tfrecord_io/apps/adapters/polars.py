@@ -81,7 +81,7 @@ def _lazy_frame(scan: Scan, read: Scan | LiveScan) -> pl.LazyFrame:
     with needs("polars"):
         import polars as pl
         from polars.io.plugins import register_io_source
-    scan.check_names()
+    scan.check_columns()
     absent = [field.name for field in scan.schema if _is_absent(field)]
     present = [field for field in scan.schema if field.name not in absent]
     empty = empty_batch(pa.schema([field.with_type(_widen_decimals(field.type)) for field in present]))

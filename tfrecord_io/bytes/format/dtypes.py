@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import needs, printable
-from tfrecord_io.bytes.format.feature_types import Array, Kind
+from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.errors import SchemaError
 
 _TEXT = r"([SU])([1-9][0-9]{0,8})"
@@ -130,32 +130,10 @@ class Dtype(_Answers):
         """True if NumPy has the dtype by another library."""
         return self.library != "numpy"
 
-    @property
-    def limits(self) -> tuple[int, int]:
-        """The least and the greatest value of a dtype of integers."""
-        info = self._module.iinfo(self.dtype)
-        return int(info.min), int(info.max)
-
-    def narrow(self, numbers: Array) -> tuple[Array, int]:
-        """Cast numbers to this dtype, floats rounded; return the index of the first that does not fit, or −1.
-
-        Of floats, that is one without an infinity to round it to.
-        """
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = numbers.astype(self.dtype)
-            kept = values.astype(self.wide)
-            is_lost = (kept != numbers if self.wide.kind in "iu" else np.isnan(kept) & ~np.isnan(numbers)).reshape(-1)
-        return values, int(is_lost.argmax()) if is_lost.any() else -1
-
     @staticmethod
     def text(*, missing: bool) -> np.dtype[Any]:
         """Make a StringDType of NumPy, for the memory of one array; with `missing`, its values may be None."""
         return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
-
-    @staticmethod
-    def is_text(dtype: np.dtype[Any]) -> bool:
-        """True if `dtype` is a `text`."""
-        return dtype.kind == "T"
 
     @staticmethod
     def find_row(name: str) -> Dtype | None:
@@ -279,6 +257,12 @@ class Dtype(_Answers):
             return Dtype.STRING if declared.kind in "OSU" else Dtype.name_of(declared)
         except (TypeError, ValueError):
             raise _dtype_error(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
+
+
+def integer_limits(dtype: Dtype) -> tuple[int, int]:
+    """The least and the greatest value of a dtype of integers."""
+    info = dtype._module.iinfo(dtype.dtype)
+    return int(info.min), int(info.max)
 
 
 def _tensor_field(number: int, field: str, unit: str) -> TensorField:

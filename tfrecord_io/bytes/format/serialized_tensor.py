@@ -15,7 +15,7 @@ import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.base import LIMITS, Expansion, Limits, counted
-from tfrecord_io.bytes.format.dtypes import Dtype, TensorField
+from tfrecord_io.bytes.format.dtypes import Dtype, TensorField, integer_limits
 from tfrecord_io.bytes.format.feature_types import Array
 from tfrecord_io.bytes.format.missing_values import NestedValues
 from tfrecord_io.bytes.format.protobuf import MessageClasses, enum_values
@@ -268,7 +268,7 @@ def _as_bits(units: Array, element: Dtype) -> Array:
     if units.dtype.itemsize > element.itemsize:  # an int32, the narrowest integer of protobuf
         is_integer = element.wide.kind in "iu"
         bits = np.dtype(f"u{element.itemsize}")
-        least, most = element.limits if is_integer else (0, np.iinfo(bits).max)
+        least, most = integer_limits(element) if is_integer else (0, np.iinfo(bits).max)
         if np.any(misfit := (units < least) | (units > most)):
             got = int(units[misfit.argmax()])
             raise DecodeError(f"a value is outside of {element.name}", expected=f"{least} to {most}", got=got)

@@ -170,13 +170,25 @@ def tensor_default_array(default: Any, field: pa.Field) -> pa.Array:
     return pa.ExtensionArray.from_storage(field.type, storage)
 
 
+def narrow(numbers: Array, element: Dtype) -> tuple[Array, int]:
+    """Cast numbers to a dtype, floats rounded; return the index of the first that does not fit, or −1.
+
+    Of floats, that is one without an infinity to round it to.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = numbers.astype(element.dtype)
+        kept = values.astype(element.wide)
+        is_lost = (kept != numbers if element.wide.kind in "iu" else np.isnan(kept) & ~np.isnan(numbers)).reshape(-1)
+    return values, int(is_lost.argmax()) if is_lost.any() else -1
+
+
 def _fixed_shape_array(default: Any, element: Dtype, shape: Shape) -> Array:
     array = np.asarray(default)
     if array.dtype == object:  # dates and times
         array = np.asarray(default, element.dtype)
     if not np.can_cast(array.dtype, element.wide, "same_kind") and array.dtype.kind not in "iub":
         raise ValueError(f"expected {element.name}, got {array.dtype}")
-    cast, misfit = element.narrow(array) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
+    cast, misfit = narrow(array, element) if element.wide.kind in "iuf" else (array.astype(element.dtype), -1)
     if misfit >= 0:
         raise ValueError(f"{array.reshape(-1)[misfit]} does not fit {element.name}")
     sizes: Any = shape  # these shapes have no unknown dimension

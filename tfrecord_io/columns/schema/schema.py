@@ -452,7 +452,10 @@ class Schema:
         return hash(self.fields)
 
     def __repr__(self) -> str:
-        return self._summary().indent()
+        title, _, rows, *_ = self._summary()
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+        return "\n".join([title, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
         return self._summary().html()

@@ -327,19 +327,12 @@ class EncodingRules(ABC):
     """Rules of an encoding: the columns it stores, and the form of their features."""
 
     name: ClassVar[str]  # as in column_encoding=, tfr.tensor(encoding=) and the embedded schema
-    aliases: ClassVar[tuple[str, ...]] = ()  # other names
-    suffixes: ClassVar[tuple[str, ...]] = ()  # none: encodings have no files
     one_value_per_cell: ClassVar[bool] = True  # a cell is one bytes value; else it is a list of numbers
     companions: ClassVar[bool] = False  # the features x/shape and x/dtype are written next to x
     self_describing: ClassVar[bool] = False  # each bytes value states its dtype and its shape
     adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
     dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" for all of ml_dtypes
     stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
-
-    @property
-    def rules(self) -> EncodingRules:
-        """The encoding itself, which rows of the table load."""
-        return self
 
     @property
     def layout(self) -> Layout:
@@ -371,10 +364,8 @@ class _Own:
     `place`: its module in `tfrecord_io.columns.arrow.encodings`, and its class.
     """
 
-    suffixes: tuple[str, ...] = ()
-
-    def __init__(self, name: str, place: str, aliases: tuple[str, ...] = ()) -> None:
-        self.name, self.place, self.aliases = name, place, aliases
+    def __init__(self, name: str, place: str) -> None:
+        self.name, self.place = name, place
 
     @cached_property
     def rules(self) -> EncodingRules:
@@ -429,7 +420,7 @@ def encoding_rules(name: str) -> EncodingRules:
     row = TENSOR_ENCODINGS.get(name)
     if row is None or row.name != name:
         raise ValueError(f"{name!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS.names())}")
-    return row.rules
+    return row.rules if isinstance(row, _Own) else row
 
 
 def is_composed(name: str | None) -> bool:
@@ -443,4 +434,4 @@ def is_composed(name: str | None) -> bool:
 
 def written_encodings() -> list[str]:
     """The names of the encodings that columns can be written with."""
-    return [*(row.name for row in TENSOR_ENCODINGS if not row.rules.adaptive), *IMAGE_ENCODINGS]
+    return [*(row.name for row in TENSOR_ENCODINGS if not encoding_rules(row.name).adaptive), *IMAGE_ENCODINGS]

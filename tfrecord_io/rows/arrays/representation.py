@@ -295,7 +295,7 @@ class ColumnRepresentation:
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and self.layout.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if self.may_lack and Dtype.is_text(rows.values.dtype) and rows.values.dtype != Dtype.text(missing=True):
+        if self.may_lack and rows.values.dtype.kind == "T" and rows.values.dtype != Dtype.text(missing=True):
             rows = Dense(rows.values.astype(Dtype.text(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
@@ -454,7 +454,7 @@ def cast_pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     >>> [cast_pad_value(-1, np.dtype(dtype), "x") for dtype in ("int64", "M8[s]")]
     [np.int64(-1), np.datetime64('1969-12-31T23:59:59')]
     """
-    if Dtype.is_text(dtype):
+    if dtype.kind == "T":
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""
@@ -616,8 +616,8 @@ class Blocks:
 
 def _end_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Convert an end token to a dtype; SchemaError if the dtype cannot hold it."""
-    is_text = Dtype.is_text(dtype) or dtype.kind in "OSU"
-    converted = value if Dtype.is_text(dtype) and isinstance(value, str) else None
+    is_text = dtype.kind == "T" or dtype.kind in "OSU"
+    converted = value if dtype.kind == "T" and isinstance(value, str) else None
     if not is_text and not isinstance(value, str):
         converted = _cast_exactly(value, dtype)
     if converted is None:

@@ -250,7 +250,7 @@ def _measure_columns(scan: Scan, columns: Sequence[str], progress: ProgressLike)
         for name, block in blocks.items():
             dtype, shape = forms[name] if row else (_stored_dtype(block), block.shape[1:])
             _check_shape(block, shape, column=name, reader=reader, row=row)
-            if Dtype.is_text(block.dtype) and len(block):
+            if block.dtype.kind == "T" and len(block):
                 _refuse_last_nuls(block, row, name, reader)
                 expansion = Expansion(scan.options.limits.expansion_bytes, reader.payload_bytes)
                 _refuse_padding(block, row, width=dtype.itemsize, expansion=expansion, column=name)
@@ -317,7 +317,7 @@ def _write_rows(
 
 def _stored_dtype(block: Array) -> np.dtype[Any]:
     """The dtype of an array in a file: of text, its longest value decides."""
-    if not Dtype.is_text(block.dtype):
+    if block.dtype.kind != "T":
         return block.dtype
     return np.dtype(f"U{int(np.strings.str_len(block).max(initial=1))}")
 

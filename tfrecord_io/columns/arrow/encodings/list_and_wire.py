@@ -11,6 +11,7 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells, Te
 from tfrecord_io.columns.arrow.row_fault import RowFault, faults_of_lists
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, tensors_to_values
 from tfrecord_io.columns.schema.column_features import fixed_part
+from tfrecord_io.columns.schema.field import narrow
 from tfrecord_io.columns.schema.tensor_types import Shape
 
 
@@ -63,7 +64,7 @@ def check_counts(counts: Array, shape: Shape) -> None:
 def _number_bytes(element: Dtype, values: Array) -> Array:
     """Numbers of a feature as the bytes of the dtype; each is checked to fit."""
     if element.is_extension:
-        made, misfit = element.narrow(values)
+        made, misfit = narrow(values, element)
         if misfit >= 0:
             got = values[misfit].item()
             raise RowFault(misfit, f"{got} is not a value of {element.name}", expected=element.name, got=got)

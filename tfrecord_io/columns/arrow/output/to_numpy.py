@@ -82,7 +82,7 @@ class Ragged:
             whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
         elif len(parts) > 1:
             values, valid = [part.values for part in parts], joined_valid(parts)
-            join = _join_texts if Dtype.is_text(whole.values.dtype) else partial(concatenate, threads=threads)
+            join = _join_texts if whole.values.dtype.kind == "T" else partial(concatenate, threads=threads)
             del whole
             parts.clear()
             whole = Dense(join(values), valid)
@@ -256,7 +256,7 @@ def joined_valid(parts: Sequence[Any]) -> Array | None:
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an array of objects or of text."""
-    if Dtype.is_text(dtype):
+    if dtype.kind == "T":
         return np.full(shape, None, Dtype.text(missing=True))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
