@@ -11,7 +11,6 @@ _HOMES = {
     "BatchStream": "arrow.buffers",  # Base class of streams of record batches, which can be read once
     "empty_batch": "arrow.buffers",  # A batch without rows
     "int64_array": "arrow.buffers",  # An int64 array over `values`, without the import of pandas by ``pa.array``
-    "list_array": "arrow.buffers",  # An array of list or large_list that cuts `values` into rows
     "offsets_of": "arrow.buffers",  # Offsets from 0 on of runs of these lengths
     "runs_within": "arrow.buffers",  # Ranges of consecutive rows whose `sizes` are at most `most` in all
     "selectable": "arrow.buffers",  # Prepare rows for ``take`` and ``filter``

@@ -5,7 +5,6 @@ from tfrecord_io.columns.arrow.buffers import BatchStream as BatchStream
 from tfrecord_io.columns.arrow.buffers import arrow_file as arrow_file
 from tfrecord_io.columns.arrow.buffers import empty_batch as empty_batch
 from tfrecord_io.columns.arrow.buffers import int64_array as int64_array
-from tfrecord_io.columns.arrow.buffers import list_array as list_array
 from tfrecord_io.columns.arrow.buffers import offsets_of as offsets_of
 from tfrecord_io.columns.arrow.buffers import runs_within as runs_within
 from tfrecord_io.columns.arrow.buffers import selectable as selectable
@@ -133,7 +132,6 @@ __all__ = [
     "has_open_shapes",
     "int64_array",
     "json_value",
-    "list_array",
     "offsets_of",
     "open_input",
     "pillow",

@@ -75,6 +75,18 @@ class Column:
         return leaf_fields(schema)
 
     @staticmethod
+    def uncommon_columns(schema: pa.Schema) -> list[int]:
+        """The positions of the columns whose types are not of the most common ones, of which there may be thousands."""
+        return types.uncommon_columns(schema)
+
+    @staticmethod
+    def bytes_of(batch: pa.RecordBatch) -> int:
+        """The bytes of the values of all columns."""
+        from tfrecord_io.columns.arrow.buffers import value_bytes
+
+        return sum(map(value_bytes, batch.columns))
+
+    @staticmethod
     def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
         """The arrays of the `leaf_fields` of a batch."""
         from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays

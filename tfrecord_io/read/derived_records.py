@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, ScanOptions
-from tfrecord_io.bytes import Array, get_engine
+from tfrecord_io.bytes import Array, FrameHeader, get_engine
 from tfrecord_io.read.sources import PieceStream
 from tfrecord_io.store import Origin, PackedSources, Source
 
@@ -24,6 +24,8 @@ class DerivedRecords(ABC):
 
     It is a `DerivedContent`, and the `Origins` of its records, of `tfrecord_io.store.read.source`.
     """
+
+    HEADER_BYTES = FrameHeader.BYTES  # before the payload of a record
 
     can_be_read_again = False
     schema: bytes | None = None
@@ -68,6 +70,11 @@ class DerivedRecords(ABC):
     def pickled(self, *arguments: Any) -> tuple[Any, ...]:
         """What ``__reduce__`` returns for an object that is made of its files and these arguments."""
         return _unpickle, (type(self), PackedSources.pack([file.absolute() for file in self.files]), arguments)
+
+    @staticmethod
+    def is_header(head: bytes) -> bool:
+        """True if these `HEADER_BYTES` begin a record: their checksum is right."""
+        return FrameHeader(head).is_intact
 
     @staticmethod
     def frame(payloads: Sequence[bytes]) -> Array:

@@ -6,11 +6,11 @@ Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Set
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, StorageOptions
+from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, StorageOptions
 from tfrecord_io.read.call_options import AnyOptions, check_equal, datasets_in, pace_options, refuse_options
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.reader import Reader
@@ -67,13 +67,13 @@ class CallSource:
         kept = isinstance(given, str | os.PathLike | ScanHolder | set | frozenset) or hasattr(given, "read")
         return self if kept or not isinstance(given, Iterable) else CallSource(list(given))
 
-    def whole_files(self, verb: str, refused: Set[str] = frozenset()) -> Any:
-        """The paths, for a call that works on whole files, which `verb` names, and takes none of the `refused` options.
+    def whole_files(self, verb: str, *, takes_selection: bool = True) -> Any:
+        """The paths, for a call that works on whole files, which `verb` names, and which may refuse a selection.
 
         ValueError if it is a piece of a dataset, or a list with a dataset of a split.
         """
-        for dataset in self.datasets if refused else ():
-            refuse_options(dataset, verb, refused)
+        for dataset in () if takes_selection else self.datasets:
+            refuse_options(dataset, verb, Selection.KEYWORDS)
         source = Scan.unwrap(self.given)
         if isinstance(source, list | tuple):
             origins = [part.origin for part in source if isinstance(part, Scan) and part.origin is not None]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, hide_secrets
@@ -39,6 +40,18 @@ class Files(Generic[AnyFrameOptions]):
     def with_options(self, options: AnyFrameOptions) -> Files[AnyFrameOptions]:
         """Return the same files, to be read with other options."""
         return Files(self.sources, options, self.selection)
+
+    def select(self, columns: Sequence[str]) -> Files[AnyFrameOptions]:
+        """Return the same files, of which only some columns are read, and all rows."""
+        return Files(self.sources, self.options, Selection(tuple(columns)))
+
+    @staticmethod
+    def compression_of(source: Source) -> str | None:
+        """The compression of a file, by its name and first bytes; None: not compressed."""
+        from tfrecord_io.read.chunks.block_walker import RecordFile
+
+        with closing(RecordFile(source)) as file:
+            return file.compression
 
     @staticmethod
     def from_source(source: Any, options: ReadOptions, *, as_records: bool = False) -> Files[ScanOptions]:

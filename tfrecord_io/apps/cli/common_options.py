@@ -17,9 +17,9 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 import click
 
 from tfrecord_io.apps.cli.command_group import error_line, tfr
-from tfrecord_io.base import CopyOptions, Limits
-from tfrecord_io.kit import CODECS, Condition, ReadOptions, condition_of, listed, printable
-from tfrecord_io.typing import FileMode, RecordTypeName, WriteMode
+from tfrecord_io.base import Limits
+from tfrecord_io.kit import CODECS, Condition, ReadOptions, WriteOptions, condition_of, listed, printable
+from tfrecord_io.typing import FileMode, Partitions, RecordTypeName, WriteMode
 
 
 def _conditions(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Condition | None:
@@ -336,7 +336,6 @@ _HELP = {
     "evolve": "Allow appended rows to add columns, or to widen types.",
     "max_shard_bytes": "Start a new file before this size is exceeded, in uncompressed bytes.",
     "on_error": "On damaged data: fail, stop and keep the records before it, or skip it.",
-    "partitions": "Store the values in folder names (day=1/) as features, keep the folders, or drop the values.",
     "record_type": "Type of the records; detected by default.",
     "shards": "Write this number of files, such as name-00000-of-00008, and a manifest.",
     "split": "Split of a TFDS (tensorflow_datasets) dataset, such as train[:80%].",
@@ -349,7 +348,7 @@ type_hints = cache(get_type_hints)  # of the fields of a class, many of which be
 
 def keyword(name: str, **attributes: Any) -> Callable[[Any], Any]:
     """Declare the option of a keyword; type, choices and default come from the field, unless stated in `attributes`."""
-    cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else CopyOptions
+    cls = ReadOptions if name in ReadOptions.__dataclass_fields__ else WriteOptions
     types = _types(type_hints(cls)[name])
     default = cls.__dataclass_fields__[name].default
     from_field: dict[str, Any]
@@ -412,6 +411,13 @@ _SPECIAL_OPTIONS: dict[str, Callable[[Any], Any]] = {
     "source_storage": storage("--source-option", "source_storage", "the storage of SOURCE"),
     "target_storage": storage("--target-option", "target_storage", "the storage of TARGET"),
     "split": keyword("split", type=str, metavar="SPLIT"),
+    "partitions": click.option(
+        "--partitions",
+        type=click.Choice(get_args(Partitions)),
+        default="features",
+        show_default=True,
+        help="Store the values in folder names (day=1/) as features, keep the folders, or drop the values.",
+    ),
     "max_decompression_ratio": click.option(
         "--max-decompression-ratio",
         type=click.FloatRange(min=1),

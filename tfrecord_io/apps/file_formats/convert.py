@@ -25,7 +25,7 @@ from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, check_keywords, for_cli, listed, printable
 from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions, options_from_call
-from tfrecord_io.store import Entry, Location, Output, Source, Sources
+from tfrecord_io.store import Entry, Location, Output, Source
 from tfrecord_io.typing import (
     UNSET,
     Compression,
@@ -422,7 +422,7 @@ def _write_tfrecord(
         files: TableSource | RecordFiles = RecordFiles(inputs.scan()) if inputs.format.records else inputs.plan_table()
         if isinstance(files, RecordFiles):
             check_target(files.sources)
-            options = replace(options, source_metadata=files.sources.metadata)
+            options = replace(options, source_metadata=files.scan.sources.metadata)
         return convert_by_file(
             *(files, target, inputs.renamed.schema(files.schema)),
             options=options,
@@ -653,7 +653,7 @@ class RecordFiles:
     scan: Scan
 
     @property
-    def sources(self) -> Sources:
+    def sources(self) -> Sequence[Source]:
         return self.scan.sources
 
     @property

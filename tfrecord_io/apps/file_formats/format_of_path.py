@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tfrecord_io.base import StorageOptions, TransferOptions, secret_url
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.kit import FORMATS, Format, check_choice, for_cli, printable, warn
-from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Kind, Listing, Location, Output, ShardName
+from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Listing, Location, Output, ShardName
 
 _TFRECORD = FORMATS.tfrecord
 
@@ -222,7 +222,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
     listing = everything.without_descriptions()
     present = {child.basename for child in listing.entries}
     names = sorted(present)
-    has_named = any(FileName.parse(name).kind is Kind.RECORDS for name in names)
+    has_named = any(FileName.parse(name).is_records for name in names)
     if (
         len(listing.entries) < len(everything.entries)
         and not has_named
@@ -263,7 +263,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
 
 
 def _is_of_a_format(name: str) -> bool:
-    return FileName.parse(name).kind is Kind.RECORDS or _format_of_name(name) is not None
+    return FileName.parse(name).is_records or _format_of_name(name) is not None
 
 
 def _frames_of_lerobot(fs: FileSystem, directory: str) -> list[Entry]:

@@ -30,6 +30,15 @@ class Kind(IntEnum):
         """
         return ("no values", "a BytesList", "a FloatList", "an Int64List")[self]
 
+    @property
+    def list_name(self) -> str:
+        """The name of its field in tf.train.Feature, empty for `NONE`.
+
+        >>> Kind.INT64.list_name
+        'int64_list'
+        """
+        return ("", "bytes_list", "float_list", "int64_list")[self]
+
     def hint_for(self, got: Kind, layout: Layout | None) -> tuple[str, str]:
         """The hint, and that for the command, where a feature of a layout has another type than its column reads."""
         text = "pass schema= with a type that fits, or exclude the feature with columns="

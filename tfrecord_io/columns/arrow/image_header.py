@@ -53,6 +53,11 @@ class ImageHeader:
     bits: int = 8  # of a value; of an index, if there is a palette
     orientation: int = 1  # 1 to 8, as in EXIF data
 
+    @staticmethod
+    def pillow(purpose: str) -> Any:
+        """The module PIL.Image; MissingDependencyError that names the purpose if it is not installed."""
+        return pillow(purpose)
+
     @property
     def has_palette(self) -> bool:
         """True if its pixels are numbers of colours."""

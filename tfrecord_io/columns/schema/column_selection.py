@@ -39,6 +39,16 @@ class Projection:
     """
 
     @staticmethod
+    def is_glob(entry: str) -> bool:
+        """True if an entry is a pattern."""
+        return is_glob(entry)
+
+    @staticmethod
+    def entry_takes(entry: str, name: str) -> bool:
+        """True if an entry is the name, or a pattern of it."""
+        return matches_any(entry, (name,))
+
+    @staticmethod
     def entries(columns: Sequence[str] | str) -> Sequence[str]:
         """The entries of ``columns=``, which may be a single one."""
         return entries_of(columns)

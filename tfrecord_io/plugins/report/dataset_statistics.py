@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -11,13 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
-from tfrecord_io.base import MIB, ProgressMeter, Selection, hide_secrets
-from tfrecord_io.bytes import Kind
+from tfrecord_io.base import ProgressMeter, hide_secrets
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read import CallSource, Files, RecordFile, Scan, ScanRows, check_files
+from tfrecord_io.read import CallSource, Files, Scan, ScanRows, check_files
 from tfrecord_io.store import Source
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
@@ -28,8 +27,7 @@ _FIRST_COLUMNS = 50
 _FIRST_VALUES = 4  # of a tensor
 _TEXTS = 5
 _TEXT_LENGTH = 280
-_BATCH_ROWS, _BATCH_BYTES = 8192, 8 * MIB
-_KINDS = {Kind.BYTES: "bytes_list", Kind.FLOAT: "float_list", Kind.INT64: "int64_list"}
+_BATCH_ROWS, _BATCH_BYTES = 8192, 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +170,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     if TensorEncoding.of(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
         return kind, field.part
     try:
-        return _KINDS.get(Column(Column(column.type).value_type).kind, ""), field.part
+        return Column(Column(column.type).value_type).kind.list_name, field.part
     except (Column.UnsupportedType, SchemaError):
         return "", field.part
 
@@ -186,10 +184,10 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
         sample=_SAMPLED_KINDS, on_error="raise", progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        files = Files(scan.sources, options, Selection((feature,)))
+        files = Files(scan.sources, options).select([feature])
         features = files.plan_scan(only_sample=True).close().features
         if feature in features and not pa.types.is_null(type_ := Column(features.field(feature).type).value_type):
-            return _KINDS.get(Column(type_).kind, "")
+            return Column(type_).kind.list_name
     return ""
 
 
@@ -234,15 +232,15 @@ def _cell(value: Any) -> str | None:
 
 
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
-    with closing(RecordFile(source)) as file:
-        return FileEntry(hide_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
+    compression = Files.compression_of(source)
+    return FileEntry(hide_secrets(source.path), source.size, compression, statuses.get(source.path, ""))
 
 
 def _checks(path: Any, scan: Scan, check: bool) -> tuple[dict[str, str], str]:
     """The status of each file that was verified, and a sentence about what was checked."""
     options = scan.options
     if check:
-        paths = CallSource(path).whole_files("verify", Selection.KEYWORDS)
+        paths = CallSource(path).whole_files("verify", takes_selection=False)
         record_type: Any = options.record_type if isinstance(options.record_type, str | None) else "bytes"
         report = check_files(paths, options, record_type=record_type)
         problems = sum(file.problem_count for file in report.files)

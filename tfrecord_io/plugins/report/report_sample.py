@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import MIB
 from tfrecord_io.kit import byte_size, check_integer, counted, selectable
 from tfrecord_io.read import Scan, ScanRows
 
 SAMPLE_RECORDS = 50_000
-SAMPLE_BYTES = 64 * MIB
+SAMPLE_BYTES = 64 << 20
 _MOST_PIECES = 256  # of a dataset, to choose from
 _LEAST_PIECES = 32  # to read, or all if fewer
 _PIECE_BYTES = 64 << 10  # pieces are not smaller
@@ -160,7 +159,7 @@ class SampleReader:
 class Reservoir:
     """Keeps a few rows of all batches, each row equally likely; `large` is the number of those that are too large."""
 
-    def __init__(self, rows: int, random: np.random.Generator, max_bytes: int = 16 * MIB) -> None:
+    def __init__(self, rows: int, random: np.random.Generator, max_bytes: int = 16 << 20) -> None:
         self._rows, self._random, self._max_bytes = rows, random, max_bytes
         self._kept: list[tuple[float, int, pa.RecordBatch]] = []
         self._seen = 0

@@ -17,19 +17,19 @@ from typing import Any
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import LIMITS, MIB, FrameOptions, ProgressMeter, TransferOptions
+from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, TransferOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, DerivedRecords, options_from_call
-from tfrecord_io.store import FileName, Listing, Location, RawFile, Source, Sources, resolve_inputs
+from tfrecord_io.store import FileName, Listing, Location, RawFile, Source, resolve_inputs
 from tfrecord_io.typing import FileMode, Path, WriteReport
 from tfrecord_io.write import FrameSink
 
 COMPRESSIONS = ("zstd", "brotli", "snappy", "uncompressed")
 _PLACES = {"storage_options", "filesystem"}
-_READ_BYTES = 4 * MIB  # to read at once, estimated from earlier records
+_READ_BYTES = 4 << 20  # to read at once, estimated from earlier records
 _FIRST_RECORDS = 64
 _OPEN = "readahead_buffer_size:1M,max_parallelism:0"
 
@@ -88,7 +88,7 @@ class _Records(DerivedRecords):
         return self.pickled(self.begin, self.end, self.length)
 
 
-def _sources(paths: Any, options: ReadOptions) -> Sources:
+def _sources(paths: Any, options: ReadOptions) -> Sequence[Source]:
     """The files that paths mean; of a folder those whose names are of ArrayRecord files, if there are any."""
     if isinstance(paths, list):
         paths = [file for path in paths for file in _files_in_folder(path, options) or [path]]

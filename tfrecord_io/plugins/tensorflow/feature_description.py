@@ -16,7 +16,6 @@ from pyarrow import types as t
 from tfrecord_io import list_, scalar, sequence, tensor
 from tfrecord_io.apps.tf_compat.tf_features import (
     DTYPES,
-    KINDS,
     Feature,
     FixedLenFeature,
     FixedLenSequenceFeature,
@@ -27,7 +26,6 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, Composite, SparseColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import TensorEncoding, printable
@@ -165,7 +163,7 @@ def _describe(f: Field) -> dict[str, Feature]:
         partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
         return {f.column: RaggedFeature(dtype, composite.values, partitions)}
     if t.is_struct(f.type) or (Column(f.type).is_list and t.is_struct(f.type.value_type)):
-        children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]
+        children = [leaf for leaf in _leaves(f, f.type) if leaf.kind.list_name]
         return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
     if f.is_list_of_arrays:
         size = f.type.list_size if t.is_fixed_size_list(f.type) and f.required else None
@@ -197,7 +195,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
     if _is_bytes(f):
         return "string"
     leaf = _leaves(f, Column(type_).value_type)[0]
-    return None if leaf.kind is Kind.NONE else DTYPES[leaf.kind]
+    return DTYPES.get(leaf.kind)
 
 
 def _is_bytes(f: Field) -> bool:
@@ -237,19 +235,19 @@ def _wire_default(f: Field) -> Any:
     array = f.default_array()
     while Column(array.type).is_list or isinstance(array, pa.ExtensionArray):
         array = array.storage if isinstance(array, pa.ExtensionArray) else array.flatten()
-    kind = KINDS[_dtype(f, array.type) or "string"]
+    dtype = _dtype(f, array.type) or "string"
     try:
-        values = _cast(array, kind).to_pylist()
+        values = _cast(array, dtype).to_pylist()
     except pa.ArrowException as error:
         reason = f"the default {printable(repr(f.default))} cannot be stored in a TFRecord"
         raise SchemaError(reason, feature=f.feature) from error
     return values[0] if _shape(f, f.type) == () else values
 
 
-def _cast(array: pa.Array, kind: Kind) -> pa.Array:
-    if kind is Kind.FLOAT:
+def _cast(array: pa.Array, dtype: str) -> pa.Array:
+    if dtype == "float32":
         return array.cast(pa.float32())
-    if kind is Kind.INT64:
+    if dtype == "int64":
         narrow = t.is_date32(array.type) or t.is_time32(array.type)
         return (array.cast(pa.int32()) if narrow else array).cast(pa.int64())
     return array.cast(pa.string()).cast(pa.binary()) if t.is_decimal(array.type) else array.cast(pa.binary())

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, int64_array, list_array, offsets_of
+from tfrecord_io.columns import Column, ImageForm, ImageHeader
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import Array, printable
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
@@ -355,7 +355,10 @@ class TfdsColumns:
             cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
             yield f"{leaf.name}/value", pa.array(cells, pa.binary())
             shapes = np.ascontiguousarray(tensors.shape_matrix)
-            yield f"{leaf.name}/shape", _lists(int64_array(shapes.reshape(-1)), np.full(len(cells), shapes.shape[1]))
+            yield (
+                f"{leaf.name}/shape",
+                _lists(pa.array(shapes.reshape(-1), pa.int64()), np.full(len(cells), shapes.shape[1])),
+            )
             return
         values, counts = _values(leaf, column, array)
         values = _as_signed(values)
@@ -366,7 +369,7 @@ class TfdsColumns:
         yield flat, _lists(values, counts)
         for level, inner in enumerate(lengths[1:]):
             per_row = _count_items(np.ones(len(inner), np.int64), lengths[: level + 1])
-            yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(int64_array(inner), per_row)
+            yield f"{leaf.name}/ragged_row_lengths_{level}", _lists(pa.array(inner, pa.int64()), per_row)
 
     def _refuse_least(self, leaf: LeafColumn, array: pa.Array) -> None:
         """Refuse the least value of a signed type in an optional feature: TFDS has it for a missing value."""
@@ -440,16 +443,15 @@ def _count_items(ones: Array, lengths: Sequence[Array]) -> Array:
     """Count the items of each row, in sequences of these lengths, outermost first."""
     counts = ones
     for inner in reversed(lengths):
-        offsets = offsets_of(counts)
+        offsets = np.concatenate([[0], np.cumsum(counts)])
         ends = np.cumsum(inner)
         counts = offsets[ends] - offsets[ends - inner]
     return counts
 
 
 def _lists(values: pa.Array, counts: Array) -> pa.Array:
-    return list_array(
-        pa.list_(values.type), len(counts), nulls=0, validity=None, offsets=offsets_of(counts), values=values
-    )
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values)
 
 
 def _as_signed(values: pa.Array) -> pa.Array:

@@ -44,7 +44,6 @@ from pyarrow import types as t
 
 from tfrecord_io import Schema, tensor
 from tfrecord_io.base import Options, StorageOptions
-from tfrecord_io.bytes import Kind
 from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import TensorEncoding
@@ -498,7 +497,7 @@ INTEGERS = {
     (0, 2**16 - 1): pa.uint16(),
     (0, 2**32 - 1): pa.uint32(),
 }
-_TYPES = {Kind.BYTES: BYTES, Kind.INT64: INT, Kind.FLOAT: FLOAT}
+_TYPES = {"bytes_list": BYTES, "int64_list": INT, "float_list": FLOAT}
 _TIME_FORMATS = {unit: number for number, unit in TIME_UNITS.items()}
 _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
@@ -565,13 +564,13 @@ def _set_single(message: Any, required: bool) -> None:
 def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
     """Describe the type and the domain of a value."""
     try:
-        kind = Column(pa.field(field.feature, value)).kind
+        kind = Column(pa.field(field.feature, value)).kind.list_name
     except Column.UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), hint=error.advice) from error
-    if kind == Kind.NONE:
+    if not kind:  # a column of nulls
         return
     message.type = _TYPES[kind]
-    if t.is_dictionary(value) and kind == Kind.BYTES:
+    if t.is_dictionary(value) and message.type == BYTES:
         message.string_domain.is_categorical = CATEGORICAL_YES
     elif t.is_boolean(value):
         message.bool_domain.SetInParent()

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import OnDamage, StorageOptions
-from tfrecord_io.columns import ImageHeader, pillow, row_batches
+from tfrecord_io.columns import ImageHeader, row_batches
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import check_choice, for_cli, printable, warn
 from tfrecord_io.plugins.vision.folder_files import FolderOptions, LeftOut, shuffle_files
@@ -278,7 +278,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Raise MissingDependencyError before anything is read."""
-        pillow("reading the sizes of images")
+        ImageHeader.pillow("reading the sizes of images")
 
     def open(self, images: list[AnnotatedImage], folder: Path) -> ArrayStream:
         """The stream of the images, whose files are below a folder; none is opened yet."""

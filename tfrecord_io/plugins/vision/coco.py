@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.bytes import ForeignFile
-from tfrecord_io.columns import pillow
+from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import check_choice, check_keywords, printable, warn
 from tfrecord_io.plugins.vision.annotated_images import AnnotatedImage, AnnotationOptions, Objects, Reading, StatedClass
@@ -166,7 +166,7 @@ def open_coco(
     )
     path = os.fspath(annotations)
     check_choice("masks", masks, (None, *get_args(Masks)))
-    pillow("reading the sizes of images")
+    ImageHeader.pillow("reading the sizes of images")
     document = _load(path, options.storage, with_masks=masks is not None)
     coco = _Coco(path, document, with_masks=masks is not None)
     annotated = coco.images(skip_unknown=options.damage.goes_on)

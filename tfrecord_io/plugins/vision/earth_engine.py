@@ -22,7 +22,7 @@ from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
 from tfrecord_io.read import Files, options_from_call
-from tfrecord_io.store import PathMatch, Sources
+from tfrecord_io.store import PathMatch
 from tfrecord_io.typing import (
     Compression,
     FileMode,
@@ -358,7 +358,7 @@ def _damage_error(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _sort_by_number(sources: Sources) -> Sources:
+def _sort_by_number(sources: Any) -> Any:
     """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
     if len(sources) < 2:
         return sources

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.columns import ImageHeader, pillow, row_batches
+from tfrecord_io.columns import ImageHeader, row_batches
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import check_choice, check_keywords
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME, FolderOptions, LeftOut, shuffle_files
@@ -97,7 +97,7 @@ def open_image_folder(
         The package pillow is not installed.
     FileNotFoundError, NotADirectoryError
     """
-    pillow("reading the sizes of images")
+    ImageHeader.pillow("reading the sizes of images")
     options = FolderOptions(
         shuffle_seed=shuffle_seed, on_error=on_error, threads=threads, storage_options=storage_options
     )

@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io import explode
-from tfrecord_io.base import MIB, ExportOptions
-from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages, int64_array
+from tfrecord_io.base import ExportOptions
+from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.kit import Array, Dtype, RowFault, check_integer, counted, printable, warn
 from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
@@ -375,9 +375,9 @@ class _Frames(AbstractContextManager["_Frames"]):
         numbers = np.repeat(self._count + np.arange(len(begins)), ends - begins)
         frame_columns = {
             "timestamp": pa.array((steps / self._fps).astype(np.float32)),
-            "frame_index": int64_array(steps),
-            "episode_index": int64_array(numbers),
-            "index": int64_array(np.arange(self.rows, self.rows + len(batch))),
+            "frame_index": pa.array(steps, pa.int64()),
+            "episode_index": pa.array(numbers, pa.int64()),
+            "index": pa.array(np.arange(self.rows, self.rows + len(batch)), pa.int64()),
             "task_index": pa.array(tasks, pa.int64()),
         }
         arrays = [
@@ -393,7 +393,7 @@ class _Frames(AbstractContextManager["_Frames"]):
             episodes |= video.write(arrays[self.features.index(video.feature)], begins, ends, records)
         for statistics, array in zip(self._statistics, arrays, strict=True):
             episodes |= statistics.episodes(array, begins, ends, records)
-        more = {name: batch[name].take(int64_array(begins)) for name in self._of_episodes}
+        more = {name: batch[name].take(pa.array(begins, pa.int64())) for name in self._of_episodes}
         _refuse_twice([*episodes, *more])
         episodes |= {name: getattr(column, "storage", column) for name, column in more.items()}
         self._episodes.append(pa.RecordBatch.from_pydict(episodes))
@@ -417,7 +417,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         }
         tasks = [list(dict.fromkeys(texts[begin:end])) for begin, end in spans]
         return {
-            **{name: int64_array(array) for name, array in numbers.items()},
+            **{name: pa.array(array, pa.int64()) for name, array in numbers.items()},
             "tasks": pa.array(tasks, pa.list_(pa.string())),
         }
 
@@ -444,7 +444,7 @@ class _Frames(AbstractContextManager["_Frames"]):
         """The writer of the file that the next episodes are written to."""
         from pyarrow import parquet
 
-        if self._writer is None or self._path().stat().st_size > _FILE_MB * MIB:
+        if self._writer is None or self._path().stat().st_size > _FILE_MB << 20:
             self._close_file()
             self._file += 1
             self._writer = parquet.ParquetWriter(self._path(), self._schema())
@@ -531,7 +531,7 @@ class _Video:
 
     def _open_file(self) -> VideoWriter:
         """The file for the next episode."""
-        if self._writer is not None and self._writer.bytes > _VIDEO_MB * MIB:
+        if self._writer is not None and self._writer.bytes > _VIDEO_MB << 20:
             self.close()
         if self._writer is None:
             self._file += 1

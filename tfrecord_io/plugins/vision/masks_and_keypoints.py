@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.columns import pillow
+from tfrecord_io.columns import ImageHeader
 from tfrecord_io.typing import Masks
 
 _UPSAMPLED = 5  # COCO places the corners of a polygon on a grid of this many points for each pixel
@@ -250,13 +250,13 @@ def _edge(x0: int, y0: int, x1: int, y1: int) -> np.ndarray:
 def png_of(mask: np.ndarray) -> bytes:
     """A mask as a PNG image of 0 and 1, as ``create_coco_tf_record.py`` stores it."""
     file = io.BytesIO()
-    pillow("writing masks").fromarray(np.ascontiguousarray(mask)).save(file, "PNG")
+    ImageHeader.pillow("writing masks").fromarray(np.ascontiguousarray(mask)).save(file, "PNG")
     return file.getvalue()
 
 
 def mask_of_png(data: bytes, height: int, width: int) -> np.ndarray:
     """A mask that is stored as a PNG image; ValueError, with the reason as a clause, if it is none of this size."""
-    images = pillow("reading masks")
+    images = ImageHeader.pillow("reading masks")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", images.DecompressionBombWarning)

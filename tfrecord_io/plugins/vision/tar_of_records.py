@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
-from tfrecord_io.base import MIB, StorageOptions
-from tfrecord_io.bytes import FrameHeader, Stream, open_decompressed
+from tfrecord_io.base import StorageOptions
+from tfrecord_io.bytes import Stream, open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.kit import CODECS, Array
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.read import DerivedRecords
-from tfrecord_io.store import FileName, Kind, PathMatch, Source
+from tfrecord_io.store import FileName, PathMatch, Source
 
-_READ_BYTES = MIB
+_READ_BYTES = 1 << 20
 _MEMBERS = 16  # of an archive, that are looked at
 
 
@@ -110,14 +110,14 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     stream = open_decompressed(
         _MemberFile(archive), CODECS.infer(head, member.name), shown, head=head, size=member.size
     )
-    is_named = name.kind is Kind.RECORDS
+    is_named = name.is_records
     try:
-        first = _read_fully(stream, FrameHeader.BYTES)
+        first = _read_fully(stream, DerivedRecords.HEADER_BYTES)
     except TFRecordError:
         if is_named:
             raise
         return None
-    return _pieces(first, stream) if is_named or FrameHeader(first.tobytes()).is_intact else None
+    return _pieces(first, stream) if is_named or DerivedRecords.is_header(first.tobytes()) else None
 
 
 def _read_fully(stream: Stream, size: int) -> Array:

@@ -24,14 +24,14 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     TableSource,
     open_decompressed_file,
 )
-from tfrecord_io.base import LIMITS, ProgressMeter, cached_property
+from tfrecord_io.base import LIMITS, ProgressMeter
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import RowFault, printable, warn
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.to_folder import raw_images_of
 from tfrecord_io.plugins.vision.vision_rows import TAR
-from tfrecord_io.store import Directory, FileName, Kind, Source
+from tfrecord_io.store import Directory, FileName, Source
 
 KEY = "__key__"
 _META = re.compile(r"__[^/]*__($|/)")  # as in webdataset.tariterators
@@ -54,6 +54,7 @@ class Archives:
     def __init__(self, paths: list[str], options: SourceOptions) -> None:
         self.files = TableFiles.resolve(paths, (TAR,), options)
         self.sources = self.files.sources
+        self._found: TableSource | None = None  # under the schema of all samples
 
     @contextmanager
     def open(self) -> Iterator[pa.RecordBatchReader]:
@@ -77,8 +78,13 @@ class Archives:
     def rows(self, sources: Sequence[Source], meter: ProgressMeter) -> Any:
         return self._table.rows(sources, meter)
 
-    @cached_property
+    @property
     def _table(self) -> TableSource:
+        if self._found is None:
+            self._found = self._find_table()
+        return self._found
+
+    def _find_table(self) -> TableSource:
         with closing(_all_samples(self.sources, self.files.options, None)) as all_samples:
             _, schema = _first(all_samples, self.files.options)
         self.files.select_names(schema.names)
@@ -110,11 +116,7 @@ def _first(samples: Iterator[tuple[str, Sample]], options: SourceOptions) -> tup
         size += _size(sample)
         if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
-    if (
-        first
-        and (inside := next((name for name in names if FileName.parse(f"x.{name}").kind is Kind.RECORDS), None))
-        is not None
-    ):
+    if first and (inside := next((name for name in names if FileName.parse(f"x.{name}").is_records), None)) is not None:
         text = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
         warn(f"{printable(first[0][0])}: {text}: without source_format=, its records are read", UserWarning)
     return first, pa.schema([(name, _type(name)) for name in names])

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.columns import pillow
+from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import check_choice, check_keywords, needs, printable
 from tfrecord_io.plugins.vision.annotated_images import (
@@ -121,7 +121,7 @@ def open_yolo(
         storage_options=storage_options,
     )
     check_choice("masks", masks, (None, *get_args(Masks)))
-    pillow("reading the sizes of images")
+    ImageHeader.pillow("reading the sizes of images")
     if (
         image_set is not None
         and (wrong := "it has a slash" if "/" in image_set else Directory.name_fault(image_set)) is not None

@@ -334,6 +334,11 @@ class FileName:
         folder, _, name = path.rpartition("/")
         return cls(name, folder.rpartition("/")[2])
 
+    @property
+    def is_records(self) -> bool:
+        """True if it is the name of a file of records."""
+        return self.kind is Kind.RECORDS
+
     @staticmethod
     def without_query(path: str) -> str:
         """The path; of a web address without its query and fragment.

@@ -37,7 +37,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
 from tfrecord_io.base import Limits, column_list
-from tfrecord_io.columns import Column, Ragged, TensorValues, offsets_of, plain_array
+from tfrecord_io.columns import Column, Ragged, TensorValues, plain_array
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, TFRecordError
 from tfrecord_io.kit import Array, printable, warn
 from tfrecord_io.store import FileName, Source
@@ -372,7 +372,7 @@ class _Column:
         flat = pa.concat_arrays(parts)
         if not self.shape:
             return flat
-        return pa.ListArray.from_arrays(pa.array(offsets_of(np.array([*map(len, values)])), pa.int32()), flat)
+        return pa.ListArray.from_arrays(pa.array(np.cumsum([0, *map(len, values)]), pa.int32()), flat)
 
     def _tensors(self, dtype: np.dtype[Any], values: Sequence[Array]) -> pa.Array:
         element = TensorValues.dtype_of(dtype)
@@ -380,7 +380,7 @@ class _Column:
         shapes: Any = self.shape
         if None in self.shape:
             shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
-        tensors = TensorValues(element, np.concatenate(data), offsets_of(np.array([*map(len, data)])), shapes)
+        tensors = TensorValues(element, np.concatenate(data), np.cumsum([0, *map(len, data)]), shapes)
         array, type_ = tensors.to_array(len(values)), self.field().type
         return array if array.type == type_ else pa.ExtensionArray.from_storage(type_, array.storage)
 
@@ -591,7 +591,7 @@ class EpisodeWriter:
         values: Array | Ragged = array
         if items and not is_bytes:
             parts = [np.asarray(item) for item in items]
-            values = Ragged(np.concatenate(parts), offsets_of(np.array([*map(len, parts)])))
+            values = Ragged(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
         try:
             self._datasets.add(path, values, is_bytes, column)
         except EncodeError as error:

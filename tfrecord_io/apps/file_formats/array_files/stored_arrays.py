@@ -18,7 +18,6 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.array_files.array_stream import Values
 from tfrecord_io.apps.file_formats.array_files.open_array import ArrayFile
 from tfrecord_io.base import Expansion
-from tfrecord_io.columns import offsets_of
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 from tfrecord_io.kit import Array, printable
 
@@ -168,7 +167,7 @@ def lists_column(values: Array, dtype: np.dtype[Any]) -> pa.Array:
         )
     rows = [np.asarray(cell, dtype) for cell in values]
     flat = np.concatenate([np.empty(0, dtype), *rows])
-    return pa.ListArray.from_arrays(pa.array(offsets_of(np.array([*map(len, rows)], np.int64)), pa.int32()), flat)
+    return pa.ListArray.from_arrays(pa.array(np.cumsum([0, *map(len, rows)]), pa.int32()), flat)
 
 
 def _text(cells: Sequence[Any]) -> pa.Array:

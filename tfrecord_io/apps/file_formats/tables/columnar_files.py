@@ -22,7 +22,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     meter_batches,
 )
 from tfrecord_io.base import ProgressMeter
-from tfrecord_io.columns import Column, value_bytes
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import FORMATS, Format, empty_batch
 from tfrecord_io.store import Source
@@ -146,7 +146,7 @@ def _runs_of(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[list[pa.R
     run, count, size = list[pa.RecordBatch](), 0, 0
     for batch in batches:
         run.append(batch)
-        count, size = count + len(batch), size + sum(map(value_bytes, batch.columns))
+        count, size = count + len(batch), size + Column.bytes_of(batch)
         if count >= rows or size >= _AHEAD_BYTES:
             yield run
             run, count, size = [], 0, 0

@@ -39,10 +39,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base import LIMITS, MIB, ProgressMeter, cpu_count, ordered
-from tfrecord_io.columns import Column, arrow_file, uncommon_columns
+from tfrecord_io.base import LIMITS, ProgressMeter, ordered
+from tfrecord_io.columns import Column, arrow_file
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.kit import FORMATS, Array, printable, warn
+from tfrecord_io.kit import FORMATS, Array, ReadOptions, printable, warn
 from tfrecord_io.store import FileName, Source
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv
@@ -53,7 +53,7 @@ _LEADING_ZERO = r"^\s*[+-]?0[0-9xX]"  # also of hexadecimal numbers, which pyarr
 _LONG_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # beyond which float64 does not have each
 _MAY_FOLLOW_ZERO = np.zeros(256, np.bool_)
 _MAY_FOLLOW_ZERO[list(b"0123456789xX")] = True
-_STREAMED_BYTES = 2 * MIB  # a block when all types are known
+_STREAMED_BYTES = 2 << 20  # a block when all types are known
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded next to them
 _LINE_ENDS = tuple(b"\r\n")
@@ -303,7 +303,7 @@ def _rows(
         blocks = enumerate(_blocks(file, parsing.delimiter, source.path))
         tasks = (partial(parse, block, is_first=number == 0) for number, block in blocks)
         before = -1  # the header is a row of pyarrow's
-        with closing(ordered(tasks, min(cpu_count(), _THREADS))) as tables:
+        with closing(ordered(tasks, min(ReadOptions().thread_count, _THREADS))) as tables:
             while True:
                 with _csv_errors(source.path, header if names is None else names, before):
                     parsed = next(tables, None)
@@ -474,7 +474,7 @@ def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> _CsvWriter
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8
         if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
             raise pa.ArrowTypeError("CSV holds no bytes")
-    for at in uncommon_columns(schema):
+    for at in Column.uncommon_columns(schema):
         if Column(type_ := schema.field(at).type).is_compared_as_storage:
             schema = schema.set(at, schema.field(at).with_type(type_.storage_type))
     return _CsvWriter(csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter)))
@@ -491,7 +491,7 @@ class _CsvWriter(AbstractContextManager["_CsvWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         """ArrowInvalid for a year without four digits, a time beyond a day, or an offset from UTC with seconds."""
-        for at in uncommon_columns(batch.schema):
+        for at in Column.uncommon_columns(batch.schema):
             if Column(batch.column(at).type).is_compared_as_storage:
                 column = batch.column(at).storage
                 batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)

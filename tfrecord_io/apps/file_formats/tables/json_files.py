@@ -33,7 +33,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
 )
 from tfrecord_io.base import LIMITS, Expansion, ProgressMeter
-from tfrecord_io.columns import Column, NamePattern, PythonRows, Schema, arrow_file, uncommon_columns
+from tfrecord_io.columns import Column, Projection, PythonRows, Schema, arrow_file
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import FORMATS, for_cli, printable
 from tfrecord_io.store import Source
@@ -129,7 +129,7 @@ def _infer_schema(files: TableFiles) -> pa.Schema:
     options = files.options
     fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
     overrides = (options.schema_overrides or {}).items()
-    fields += [Schema({name: type_})[0].to_arrow() for name, type_ in overrides if not NamePattern(name).is_glob]
+    fields += [Schema({name: type_})[0].to_arrow() for name, type_ in overrides if not Projection.is_glob(name)]
     types = {field.name: parsed_type(field.type) for field in fields}
     declared = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:
@@ -279,7 +279,7 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
         rows = 1 + len(batch) * _WRITTEN_BYTES // max(1, batch.nbytes)  # as text they take several times as much
-        for at in uncommon_columns(batch.schema):
+        for at in Column.uncommon_columns(batch.schema):
             column = Column(batch.column(at).type).to_plain_form(batch.column(at))
             batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for begin in range(0, len(batch), rows):

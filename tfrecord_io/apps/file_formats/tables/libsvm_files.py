@@ -19,7 +19,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.apps.file_formats.tables.untyped_columns import declared_types
 from tfrecord_io.base import ProgressMeter
-from tfrecord_io.columns import SparseColumn, list_array, offsets_of, plain_array
+from tfrecord_io.columns import SparseColumn, plain_array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import FORMATS, Array, check_integer, printable
 from tfrecord_io.store import Source
@@ -148,7 +148,7 @@ def _rows(lines: list[bytes], first: int, path: str) -> _Lines:
         at = int(np.repeat(rows, counts)[bad.argmax()])
         _refuse(path, at, f"an index is {_MOST_INDEX} or more")
     whole = indices.astype(np.int64)
-    ends = offsets_of(counts)
+    ends = _offsets(counts)
     falls = np.zeros(len(whole), bool)
     falls[1:] = whole[1:] <= whole[:-1]
     falls[ends[:-1][counts > 0]] = False  # the first of each row
@@ -173,11 +173,7 @@ def _batch(lines: _Lines, contents: _Contents, schema: pa.Schema, path: str) -> 
     indices = lines.indices - (0 if contents.zero_based else 1)
     for field, values in zip(list(schema)[-2:], (indices, lines.values), strict=True):
         items = plain_array(values.astype(field.type.value_type.to_pandas_dtype(), copy=False))
-        columns.append(
-            list_array(
-                field.type, len(lines.counts), nulls=0, validity=None, offsets=offsets_of(lines.counts), values=items
-            )
-        )
+        columns.append(pa.ListArray.from_arrays(pa.array(_offsets(lines.counts), pa.int32()), items, type=field.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
@@ -186,9 +182,12 @@ def _labels(lines: _Lines, contents: _Contents, path: str) -> pa.Array:
         return plain_array(_floats(b" ".join(lines.labels)))
     counts = np.array([label.count(b",") + 1 if label else 0 for label in lines.labels], np.int64)
     values = plain_array(_floats(b" ".join(lines.labels).replace(b",", b" ")))
-    return list_array(
-        pa.list_(pa.float64()), len(counts), nulls=0, validity=None, offsets=offsets_of(counts), values=values
-    )
+    return pa.ListArray.from_arrays(pa.array(_offsets(counts), pa.int32()), values)
+
+
+def _offsets(counts: Array) -> Array:
+    """The begin of each run of these lengths, and the end of the last one."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _floats(text: bytes) -> Array:

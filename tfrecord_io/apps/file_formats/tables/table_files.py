@@ -30,7 +30,7 @@ from tfrecord_io.kit import (
     selectable,
 )
 from tfrecord_io.read import AddedColumns, CallSource, RowFilter, options_from_call
-from tfrecord_io.store import Entry, OutputFile, PathMatch, RawFile, Source
+from tfrecord_io.store import Entry, PathMatch, RawFile, Source
 from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
 from tfrecord_io.write import FrameSink
 
@@ -391,7 +391,7 @@ class TableTarget:
     def __init__(self, target: Any, format: Format, options: ExportOptions, mode: Any) -> None:
         self.path, self.rows, self.is_published = os.fspath(target), 0, False
         self._format = format
-        self._file: OutputFile | FrameSink
+        self._file: Any  # a FrameSink, or a file of `open_output`
         if format.compressed:
             self._file = FrameSink(target, options.target, mode=mode, threads=options.thread_count)
         else:

@@ -28,7 +28,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import MIB, ExportOptions, Options, StorageOptions
+from tfrecord_io.base import ExportOptions, Options, StorageOptions
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, WriteOptions, check_choice, open_output, printable
@@ -41,10 +41,10 @@ _PARQUET, _ARROW = FORMATS.parquet, FORMATS.arrow
 
 FOLDER_OPTIONS = frozenset({"shards", "max_file_bytes", "partition_by"})
 _DIRECT = (_PARQUET, _ARROW)  # formats that pyarrow.dataset writes like `write_table_file`, and calls by these names
-_SAMPLE_BYTES = 8 * MIB  # from which the rows of a file are computed
+_SAMPLE_BYTES = 8 << 20  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
-_COPY_BYTES = 4 * MIB
+_COPY_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Column, NamePattern, Overrides, Schema, declaration
+from tfrecord_io.columns import Column, Overrides, Projection, Schema, declaration
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import printable
 
@@ -70,11 +70,7 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
 def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
     """The columns whose types are inferred: none with ``schema=``."""
     keys = options.schema_overrides or {}
-    declared = {
-        name
-        for name in names
-        if any(key == name or (NamePattern(key).is_glob and NamePattern(key).matches(name)) for key in keys)
-    }
+    declared = {name for name in names if any(Projection.entry_takes(key, name) for key in keys)}
     return [] if options.schema is not None else [name for name in names if name not in declared]
 
 
