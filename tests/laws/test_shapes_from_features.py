@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -515,3 +516,33 @@ def test_lists_of_arrays_of_a_known_shape_are_values_of_a_feature(data: st.DataO
         names: dict[str, Any] = {}
         exec(text, names)
         assert names["schema"] == tfr.Schema(schema)
+
+
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
+    """A dict, a DataFrame, and what `read_tfrecord` makes of a file, have lists or stacks of arrays in their cells."""
+    layout = data.draw(layouts().filter(lambda layout: layout.part != "example" and not layout.as_list))
+    rows: list[Any] = data.draw(rows_of(layout))
+    missing = data.draw(st.integers(0, len(rows)))
+    if 0 < missing < len(rows):
+        rows[missing] = None
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        with tfr.RecordWriter(path) as writer:
+            for number, arrays in enumerate(rows):
+                if arrays is not None:
+                    writer.write(layout.record(number, arrays))
+        dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
+        schema = tfr.Schema.parse(dataset.schema)
+        frame = pd.DataFrame({"image_raw": pd.Series(rows, dtype=object), "label": np.arange(len(rows))})
+        read = tfr.read_tfrecord(dataset)
+        for source in (frame, {"image_raw": rows, "label": np.arange(len(rows))}, read):
+            expected = [row for row in rows if row is not None] if source is read else rows
+            tfr.write_tfrecord(source, again, schema=schema, record_type=layout.record_type, mode="overwrite")
+            found = tfr.read_tfrecord(again)["image_raw"]
+            assert len(found) == len(expected)
+            for own, arrays in zip(found, expected, strict=True):
+                assert (own is None) == (arrays is None)
+                if arrays is not None:
+                    same(own, arrays)

@@ -297,7 +297,11 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
     if type(values) is not np.ndarray or values.dtype.kind != "O" or values.ndim != 1:
         return False
     gathered = get_engine().gather_objects(values, nan_is_missing)
-    if gathered is None or isinstance(gathered, bool):
+    if gathered is True:
+        from tfrecord_io.columns.arrow.input.tensor_cast import are_lists_of_tensors
+
+        return not are_lists_of_tensors(values)
+    if gathered is None or gathered is False:
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered
     nulls, validity = (0, None) if valid is None else (len(valid) - int(np.count_nonzero(valid)), bitmap_of(valid))

@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import struct_fields
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
-from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.columns.arrow.input.tensor_cast import is_list_of_tensors, tensor_cast
 from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows, first_failing, first_refused
@@ -98,7 +98,7 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
         for before, after in _leaves(plain, source.with_type(plain.type), result, field.with_type(form)):
             refuse_loss(before, after)
         return from_plain_form(result, field.type)
-    has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type)
+    has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type) or is_list_of_tensors(field.type)
     result = tensor_cast(array, source, field) if has_tensors else array.cast(field.type)
     for before, after in _leaves(array, source, result, field):
         refuse_loss(before, after)
@@ -171,6 +171,8 @@ def _leaves(
     elif not t.is_null(type_):
         while is_list_like(array.type):  # whose values are those of a tensor
             array = array.flatten()
+        while is_list_like(result.type) and not is_list_like(type_):  # of tensors that were parts of one
+            result = _plain(result.flatten())[0]
         yield array, result
 
 

@@ -55,25 +55,96 @@ _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
     """A column of the field `source` cast to the type of `target`, if one of the types is a tensor type.
 
-    `target` is of tensors (lists hold their values in C order, or are nested to the shape), or of lists, for tensors of
-    one dimension. A tensor of another shape, or a list of another number of values, is an EncodeError whose ``record``
-    is the row; a value that cannot be cast without loss is a pyarrow.ArrowInvalid.
+    `target` is of tensors (lists hold their values in C order, or are nested to the shape), of lists, for tensors of
+    one dimension, or of lists of tensors, for lists and for tensors of one dimension more. A tensor of another shape,
+    or a list of another number of values, is an EncodeError whose ``record`` is the row; a value that cannot be cast
+    without loss is a pyarrow.ArrowInvalid.
     """
     if source.type == target.type:
         return array
+    if is_list_of_tensors(target.type):
+        return _cast_to_lists(array, source, target)
     tensors = _tensors(array, source, target)
     if not is_any_tensor(target.type):
         return _lists(tensors, len(array), target)
+    return _cast_to_tensors(tensors, not is_any_tensor(source.type), len(array), target)
+
+
+def _cast_to_tensors(tensors: TensorValues, from_lists: bool, rows: int, target: pa.Field) -> pa.Array:
+    """Tensors as a column of declared tensors; of one dimension `from_lists`, only the number of values counts."""
     if permutation_of(target.type) is not None:
         advice = "declare them by tfr.tensor()"
         raise EncodeError("the schema's tensors are permuted", feature=target.name, hint=advice)
     element, axes = element_and_shape(target)
     tensors = _cast_tensors(tensors, element, target.name)
-    shaped = _reshape(tensors, axes, not is_any_tensor(source.type) and tensors.rank < 2, target.name)
-    storage = tensors_to_column(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
+    shaped = _reshape(tensors, axes, from_lists and tensors.rank < 2, target.name)
+    storage = tensors_to_column(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), rows).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
+
+
+def is_list_of_tensors(type_: pa.DataType) -> bool:
+    """True if a type is one of lists of tensors: the steps of a feature list, or the values of a feature."""
+    return is_list_like(type_) and is_any_tensor(type_.value_type)
+
+
+def _cast_to_lists(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
+    """Lists of tensors, or tensors whose first dimension counts those of a row, as lists of declared tensors."""
+    item, rows = target.with_type(target.type.value_type), len(array)
+    if is_any_tensor(source.type):
+        whole = _tensors(array, source, target)
+        items, counts, valid, from_lists = _split_tensors(whole, target), whole.shape_matrix[:, 0], whole.valid, False
+    elif is_list_like(source.type):
+        lists, of_values = ArrayBuffers(array), source.with_type(source.type.value_type)
+        valid, counts = lists.valid, lists.lengths
+        counts = counts if valid is None else counts[valid]
+        values = array.flatten()
+        if pa.types.is_null(of_values.type):
+            values, of_values = pa.nulls(len(values), item.type), item
+        items, from_lists = _tensors(values, of_values, item), not is_any_tensor(of_values.type)
+    else:
+        reason = f"a column of {source.type} is not one of lists of arrays"
+        raise EncodeError(reason, feature=source.name, hint="pass a list of arrays for each row")
+    offsets = offsets_of(counts)
+    if items.valid is not None:
+        row = int(np.searchsorted(offsets, int(items.valid.argmin()), side="right")) - 1
+        raise EncodeError("an array in its list is missing", record=_row(row, valid), hint="leave it out of the list")
+    try:
+        tensors = _cast_to_tensors(items, from_lists, int(offsets[-1]), item)
+    except EncodeError as error:
+        if error.record is not None:
+            error.record = _row(int(np.searchsorted(offsets, error.record, side="right")) - 1, valid)
+        raise
+    size = target.type.list_size if pa.types.is_fixed_size_list(target.type) else None
+    if size is not None and np.any(bad := counts != size):
+        row = int(bad.argmax())
+        reason = f"it has {counts[row]} arrays, and the schema declares {size}"
+        raise EncodeError(reason, record=_row(row, valid), expected=size, got=int(counts[row]))
+    nulls, validity = (0, None) if valid is None else (rows - int(np.count_nonzero(valid)), bitmap_of(valid))
+    if size is not None:
+        at = np.arange(int(offsets[-1])).reshape(-1, size)
+        at = at if valid is None else scatter(at, valid)
+        buffers = [None if validity is None else pa.py_buffer(validity)]
+        return pa.Array.from_buffers(
+            target.type, rows, buffers, nulls, children=[tensors.take(pa.array(at.reshape(-1)))]
+        )
+    if valid is not None:
+        offsets = offsets_of(scatter(counts, valid))
+    return list_array(target.type, rows, nulls=nulls, validity=validity, offsets=offsets, values=tensors)
+
+
+def _split_tensors(tensors: TensorValues, target: pa.Field) -> TensorValues:
+    """The parts of tensors along their first dimension."""
+    shapes = tensors.shape_matrix
+    if not tensors.rank:
+        reason = f"single values are not {target.type}"
+        raise EncodeError(reason, feature=target.name, hint="pass a list of arrays for each row")
+    counts = shapes[:, 0]
+    parts = np.repeat(shapes[:, 1:], counts, axis=0)
+    data = tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])]
+    offsets = offsets_of(parts.prod(axis=1, dtype=np.int64)) * tensors.element.itemsize
+    return TensorValues(tensors.element, data, offsets=offsets, shapes=parts)
 
 
 def _tensors(array: pa.Array, source: pa.Field, target: pa.Field) -> TensorValues:
@@ -260,7 +331,44 @@ class CellTensors:
         return plain_array(values, missing)
 
 
-Tensors = ArrayTensors | CellTensors
+class ListTensors:
+    """Lists of tensors of one dtype and rank, None where a list is missing; errors as `shape_of_cells`."""
+
+    def __init__(self, cells: Sequence[Any] | Array) -> None:
+        self._valid = np.fromiter((not _is_missing(cell) for cell in cells), np.bool_, len(cells))
+        lists = [[] if _is_missing(cell) else cell for cell in cells]
+        self._offsets = offsets_of(np.fromiter(map(len, lists), np.int64, len(lists)))
+        try:
+            self._items = CellTensors([item for cell in lists for item in cell])
+        except EncodeError as error:
+            if error.record is not None:
+                error.record = int(np.searchsorted(self._offsets, error.record, side="right")) - 1
+            raise
+        self.nbytes = self._items.nbytes
+
+    def __len__(self) -> int:
+        return len(self._valid)
+
+    def field(self, name: str) -> pa.Field:
+        item = self._items.field(name)
+        return item.with_type(pa.list_(item.type))
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        offsets, valid = self._offsets[begin : end + 1], self._valid[begin:end]
+        values = self._items.slice(int(offsets[0]), int(offsets[-1]))
+        nulls = len(valid) - int(np.count_nonzero(valid))
+        lists = pa.list_(self._items.field("").type)
+        return list_array(
+            lists,
+            len(valid),
+            nulls=nulls,
+            validity=bitmap_of(valid) if nulls else None,
+            offsets=offsets - offsets[0],
+            values=values,
+        )
+
+
+Tensors = ArrayTensors | CellTensors | ListTensors
 """A column of tensors that is not converted to Arrow yet."""
 
 
@@ -285,6 +393,8 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
     Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
     one-dimensional arrays in the other byte order, which Arrow does not support. An array of objects is an EncodeError.
     """
+    if are_lists_of_tensors(cells):
+        return ListTensors(cells)
     first = next((cell for cell in cells if not _is_missing(cell)), None)
     if not _is_array(first):
         return None
@@ -305,6 +415,20 @@ def _is_array(cell: Any) -> bool:
     """An array, or a single value that lists in a record cannot hold."""
     is_single = isinstance(cell, np.generic)
     return isinstance(cell, np.ndarray | complex) or (is_single and _only_tensors_hold(cell.dtype, None))
+
+
+def _is_list(cell: Any) -> bool:
+    return isinstance(cell, list | tuple) or (
+        isinstance(cell, np.ndarray) and cell.dtype.kind == "O" and cell.ndim == 1
+    )
+
+
+def are_lists_of_tensors(cells: Sequence[Any] | Array) -> bool:
+    """True if cells are lists whose first value is an array of several dimensions, or one that only tensors hold."""
+    if not _is_list(next((cell for cell in cells if not _is_missing(cell)), None)):
+        return False
+    item = next((cell[0] for cell in cells if _is_list(cell) and len(cell)), None)
+    return isinstance(item, np.ndarray) and (item.ndim > 1 or _only_tensors_hold(item.dtype, None))
 
 
 def _is_missing(cell: Any) -> bool:
