@@ -20,9 +20,11 @@ from typing import Any
 import fsspec.asyn
 from scheduler import Death, running
 
+from tfrecord_io.base import background
 from tfrecord_io.store.copies import store_copy
-from tfrecord_io.store.paths import manifest
+from tfrecord_io.store.paths import manifest, manifest_parts
 from tfrecord_io.store.paths.manifest import parse_manifest
+from tfrecord_io.store.paths.manifest_parts import unpack
 from tfrecord_io.store.write import atomic_remote, place, place_remote
 
 
@@ -118,6 +120,7 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
     real_time_ns, real_uniform, real_start = time.time_ns, random.uniform, threading.Thread.start
+    real_started = background._has_started
     real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
 
     def sleep(seconds: float) -> None:
@@ -146,6 +149,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
             raise RuntimeError("can't start new thread")  # the caller does the work
         real_start(thread)
 
+    def started(call: Callable[[], object]) -> bool:
+        return running() is None and real_started(call)  # the caller does the work
+
     def submit(request: Coroutine[Any, Any, Any], loop: Any) -> Future[Any]:
         return loop.answer(request) if isinstance(loop, InlineLoop) else real_submit(request, loop)
 
@@ -165,6 +171,10 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     parsed = lru_cache(maxsize=2000)(parse_manifest)  # which depends on nothing else
     for module in (manifest, place):
         yield module, "parse_manifest", parsed
+    unpacked = lru_cache(maxsize=2000)(unpack)
+    for module in (manifest_parts, place):
+        yield module, "unpack", unpacked
+    yield background, "_has_started", started
     yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
     for module in (fsspec.asyn, place_remote, store_copy):
         yield module, "sync", sync

@@ -31,10 +31,10 @@ from tfrecord_io.bytes.format.framing import crc32c
 from tfrecord_io.read.file_indexes import check_indexes
 from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.locate import Location
+from tfrecord_io.store.paths import manifest_parts
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES
-from tfrecord_io.store.paths.manifest_parts import unpack
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.publication import place_of
 from tfrecord_io.write.distributed import DistributedWriter
@@ -462,6 +462,7 @@ READERS: dict[str, Callable[[Target], list[int] | int]] = {
 # ---- one run
 
 _prepared: dict[tuple[Any, ...], tuple[Any, list[Call], float]] = {}  # by world, form and steps
+_MOST_PREPARED = 10_000  # so that a million programs keep no more in memory
 
 
 class Run:
@@ -516,6 +517,8 @@ class Run:
         for step in dict.fromkeys(copied):
             rows = _rows_of(step)
             target.source(rows).write_source(rows)
+        if len(_prepared) >= _MOST_PREPARED:
+            _prepared.clear()
         _prepared[which] = self.world.state(), [replace(call) for call in self.calls], self.scheduler.now
 
     def _actors(self) -> list[tuple[Actor, tuple[Step, ...]]]:
@@ -702,7 +705,7 @@ class Run:
             path = self._part_name(name, part.id)
             if path not in self.world.names():
                 raise Finding(f"a part of the manifest is missing: {path}", self.calls)
-            for file in unpack(self.world.content(path), part, path):
+            for file in manifest_parts.unpack(self.world.content(path), part, path):
                 files.append({**file._asdict(), "crc32c": f"{file.crc32c:08x}"})
                 files[-1].pop("staged")
         return {**stated, "files": [*files, *stated["files"]]}

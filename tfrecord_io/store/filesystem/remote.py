@@ -104,7 +104,7 @@ class FsspecFileSystem:
 
     @property
     def can_list(self) -> bool:
-        return can_list(self.fsspec)
+        return can_list(self._opened)
 
     @property
     def read_only(self) -> str | None:
@@ -160,17 +160,17 @@ class FsspecFileSystem:
     @property
     def _has_loop(self) -> bool:
         """True if requests are made in the loop of fsspec's thread."""
-        return bool(self.fsspec.async_impl) and not self.fsspec.asynchronous
+        return bool(self._opened.async_impl) and not self._opened.asynchronous
 
     @property
     def _is_google(self) -> bool:
         """True if requests are made as in `tfrecord_io.store.filesystem.google`."""
-        return store_of(self.fsspec) == "gcs" and self._has_loop
+        return store_of(self._opened) == "gcs" and self._has_loop
 
     @property
     def is_s3(self) -> bool:
         """True if requests are made by s3fs."""
-        return store_of(self.fsspec) == "s3" and self._has_loop
+        return store_of(self._opened) == "s3" and self._has_loop
 
     def entries(self, names: Sequence[str], *, are_files: bool = False) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
@@ -272,7 +272,7 @@ class FsspecFileSystem:
     @property
     def is_object_store(self) -> bool:
         """True if the store's errors tell an absent object from other failures, without a lookup before."""
-        return store_of(self.fsspec) not in ("web", None)
+        return store_of(self._opened) not in ("web", None)
 
     def content(self, name: str) -> bytes | None:
         """All bytes of a small file in an object store, by one request; None if it is absent or access is denied."""
