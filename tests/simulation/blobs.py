@@ -14,7 +14,7 @@ from azure.core import MatchConditions
 from azure.core.exceptions import HttpResponseError, ResourceExistsError, ResourceModifiedError, ResourceNotFoundError
 from azure.storage.blob import BlobBlock, BlobProperties, ContainerProperties
 from azure.storage.blob.aio import BlobPrefix
-from bucket import READ_FAULTS, WRITE_FAULTS, Bucket, Object, Refused
+from bucket import READ_FAULTS, WRITE_FAULTS, Bucket, Object, Refused, is_manifest
 from fsspec.asyn import AsyncFileSystem
 from scheduler import running
 
@@ -62,7 +62,8 @@ class _Client:
         if (actor := running()) is None:
             return self._answer(call, 0.0)
         scheduler = actor[0]
-        fault = scheduler.point(f"{text} {self._key}", WRITE_FAULTS if changes else READ_FAULTS)
+        faults = WRITE_FAULTS if changes else READ_FAULTS
+        fault = scheduler.point(f"{text} {self._key}", faults, commits=changes and is_manifest(self._key))
         if fault != "slow":
             answer = self._answer(call, scheduler.now)
             if fault != "slow+":

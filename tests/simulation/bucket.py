@@ -119,6 +119,11 @@ class Bucket:
         return found, list(folders)
 
 
+def is_manifest(key: str) -> bool:
+    """True if the object of this key is a manifest, by which a writer publishes."""
+    return key.endswith(".json") and "/_MANIFEST" in key
+
+
 _PAGE = 5  # objects and folders in an answer about them: 1,000 in S3
 
 
@@ -182,7 +187,7 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         scheduler = actor[0]
         faults = WRITE_FAULTS if _METHODS[method] else READ_FAULTS
         text = _shown(method, arguments) if scheduler.trace is not None else method
-        fault = scheduler.point(text, faults)
+        fault = scheduler.point(text, faults, commits=method == "put_object" and is_manifest(arguments["Key"]))
         if fault and not fault.endswith("+"):
             raise _s3_fault(fault, method)
         answer = self._answer(method, arguments, scheduler.now)
@@ -405,7 +410,8 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
                 if scheduler.trace is not None
                 else method
             )
-            fault = scheduler.point(shown, READ_FAULTS if method == "GET" else WRITE_FAULTS)
+            commits = method == "POST" and data is not None and is_manifest(_posted_name(data))
+            fault = scheduler.point(shown, READ_FAULTS if method == "GET" else WRITE_FAULTS, commits=commits)
             if fault and not fault.endswith("+"):
                 raise _gcs_fault(fault)
         try:
@@ -425,10 +431,8 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
     ) -> tuple[dict[str, str], bytes]:
         bucket = self.simulated
         if path.endswith("/o") and method == "POST":
-            _, _, rest = bytes(data).partition(b"\r\n\r\n")
-            name, _, rest = rest.partition(b"\r\n--")
-            body = rest.partition(b"\r\n\r\n")[2].rpartition(b"\r\n--")[0]
-            key = json.loads(name)["name"]
+            key, rest = _posted_name(data), bytes(data).split(b"\r\n\r\n", 2)[2]
+            body = rest.rpartition(b"\r\n--")[0]
             bucket.check_generation(key, arguments)
             return {}, self._shown(key, bucket.put(key, body, now))
         if "rewriteTo" in path:
@@ -478,6 +482,12 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
         return json.dumps(shown).encode()
 
 
+def _posted_name(data: bytes) -> str:
+    """The key of an object that is stored by a request in parts, of which the first describes it."""
+    described = bytes(data).split(b"\r\n\r\n", 2)[1].partition(b"\r\n--")[0]
+    return str(json.loads(described)["name"])
+
+
 def _gcs_fault(fault: str) -> Exception:
     if fault.startswith("timeout"):
         return ConnectionResetError(104, "Connection reset by peer")
@@ -498,8 +508,9 @@ class PlainStore(AbstractFileSystem):  # type: ignore[misc]
         self, text: str, path: str, call: Callable[[str, float], Any], faults: tuple[str, ...] = READ_FAULTS
     ) -> Any:
         key = self._strip_protocol(path).strip("/")
-        actor = running()
-        fault, now = ("", 0.0) if actor is None else (actor[0].point(f"{text} {key}", faults), actor[0].now)
+        actor, commits = running(), faults is not READ_FAULTS and is_manifest(key)
+        fault = "" if actor is None else actor[0].point(f"{text} {key}", faults, commits=commits)
+        now = 0.0 if actor is None else actor[0].now
         if fault and not fault.endswith("+"):
             raise _plain_fault(fault)
         try:

@@ -26,6 +26,7 @@ from scheduler import Actor, running
 FAULTS = ("EIO", "EIO+")
 WRITE_FAULTS = ("EIO", "EIO+", "ENOSPC")
 READ_FAULTS = ("EIO",)
+_NAMES = ("rename", "replace", "link")  # calls that give names
 
 _real: dict[str, Any] = {
     name: getattr(os, name)
@@ -65,7 +66,8 @@ class Disk:
         self._count = 0
         self._times: dict[int, list[int]] = {}  # of files: of the last change of the content, and of the file; ns
         self.synced: dict[int, bytes] = {}  # by number of the file
-        # Of each folder, the names since it was synced, after each change; None: a folder. One whose name is new stays.
+        # Of each folder, the names since it was synced, after each change; None: a folder. Changes of names of files
+        # are durable in their order; a folder whose name is new may be forgotten whatever has a name beside it.
         self.names: dict[str, list[dict[str, int | None]]] = {root: [{}]}
         self.owners: dict[int, tuple[Actor, str]] = {}
         # By number of a file that got a name in another folder, which was not synced since: that name, and the old one.
@@ -123,7 +125,10 @@ class Disk:
                 self.synced[self.number(status.st_ino)] = file.read()
 
     def lose_power(self, rng: random.Random) -> None:
-        """Leave what is durable, and of the rest what a generator decides; a file that was moved has a name then."""
+        """Leave what is durable, and of the rest what a generator decides; a file that was moved has a name then.
+
+        A new folder whose name was not synced may be gone with all in it, synced or not.
+        """
         now: dict[str, dict[str, int | None]] = {}
         contents = dict(self.synced)
         for folder, _, _ in walk(self.root):
@@ -134,9 +139,16 @@ class Disk:
                         body = file.read()
                     contents[number] = body if rng.random() < 0.5 else body[: rng.randrange(len(body) + 1)]
         after: dict[str, dict[str, int | None]] = {}
-        for folder, names in now.items():
-            after[folder] = dict(rng.choice([*self.names.get(folder, [{}]), names]))
-            after[folder].update((name, None) for name, number in names.items() if number is None)
+        for folder, names in now.items():  # each before those in it
+            parent, _, own_name = folder.rpartition("/")
+            if folder != self.root and own_name not in after.get(parent, ()):
+                continue  # it was forgotten with all in it
+            states = self.names.get(folder, [{}])
+            after[folder] = dict(rng.choice([*states, names]))
+            for name in (name for name, number in sorted(names.items()) if number is None):
+                after[folder][name] = None
+                if name not in states[0] and rng.random() < 0.5:
+                    del after[folder][name]
         left = {number for names in after.values() for number in names.values()}
         for number, (_, old) in self.moved.items():
             folder, name = os.path.split(old)
@@ -270,8 +282,10 @@ def _fault(name: str, path: str) -> OSError:
     return OSError(number, os.strerror(number), path)
 
 
-def _step(scheduler: Any, text: str, faults: tuple[str, ...], path: str, call: Callable[[], Any]) -> Any:
-    fault = scheduler.point(text, faults)
+def _step(
+    scheduler: Any, text: str, faults: tuple[str, ...], path: str, call: Callable[[], Any], *, commits: bool
+) -> Any:
+    fault = scheduler.point(text, faults, commits=commits)
     if fault and not fault.endswith("+"):
         raise _fault(fault, path)
     result = call()
@@ -300,7 +314,7 @@ def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
                 disk.changed(path, *arguments)
             return result
 
-        return _step(scheduler, f"{name} {shown}", faults, path, made)
+        return _step(scheduler, f"{name} {shown}", faults, path, made, commits=name in _NAMES)
 
     return call
 
@@ -382,6 +396,7 @@ def _by_descriptor(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
             return real(descriptor, *arguments)
         disk, scheduler, _ = found
         path = disk.owners[descriptor][1]
+        commits = name == "fsync" and stat.S_ISDIR(_real["fstat"](descriptor).st_mode)
 
         def made() -> Any:
             result = real(descriptor, *arguments)
@@ -391,7 +406,7 @@ def _by_descriptor(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
                 disk.touch(_real["fstat"](descriptor))
             return result
 
-        return _step(scheduler, f"{name} {path[len(disk.root) :]}", faults, path, made)
+        return _step(scheduler, f"{name} {path[len(disk.root) :]}", faults, path, made, commits=commits)
 
     return call
 

@@ -28,6 +28,7 @@ from tfrecord_io.read.index import find_index
 from tfrecord_io.read.verifying import file_check
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
 from tfrecord_io.store.paths import found_manifests, manifest, manifest_sources, path_search, sidecars
+from tfrecord_io.store.paths.manifest_parts import PartedFiles
 from tfrecord_io.store.read import source
 from tfrecord_io.store.system import System
 from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
@@ -37,7 +38,7 @@ from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication
 
 MOST = 20_000
-_MOST_STEPS = 60  # of the first actor of a program with a fault of parts
+_MOST_STEPS = 60  # of the first actor of a program of `FAULTS_OF_ONE`
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -212,9 +213,10 @@ FAULTS_OF_THREE: dict[str, tuple[str, Patch]] = {
 """Faults that take three writers, of which the last stores what was there before: those of `explored_of_three`."""
 
 
-FAULTS_OF_PARTS: dict[str, tuple[str, Patch]] = {
+FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
     "a reader whose part is gone does not look again": (
         "s3 grown+parts append:1 append:2 append:3 ; table | append:4 append:5 append:6 append:7",
+        ">1",
         both(
             set_to(manifest_sources, "ask_again", lambda read, question: question(read())),
             set_to(manifest, "ask_again", lambda read, question: question(read())),
@@ -222,22 +224,50 @@ FAULTS_OF_PARTS: dict[str, tuple[str, Patch]] = {
     ),
     "a writer whose part is gone does not look again": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 | append:5 append:6 append:7 append:8",
+        ">1",
         set_to(place_remote, "ask_again", lambda read, question: question(read())),
     ),
     "clean removes parts without a change of the manifest": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 append:5 append:6 | clean",
+        ">1",
         edited(Place, "part_ids_for_good", "if self.read() is not None:", "if False:"),
     ),
+    "a writer whose answer was lost does not look for its shards": (
+        "s3 grown+parts1 append:1 append:2 ; append:4",
+        "!timeout+",
+        edited(place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
+    ),
+    "a writer whose answer was lost does not look for its shards in parts": (
+        "gcs grown+parts append:1 append:2 ; append:3 append:4",
+        "!timeout+",
+        edited(PartedFiles, "has_path_with", "self.pieces", "[piece for piece in [self.tail] if piece]"),
+    ),
+    "the folder of the parts is not synced": (
+        "disk grown+parts append:1 ; append:3",
+        "p",
+        edited(place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
+    ),
+    "who begins a dataset without rows takes the manifest to which another one has appended for its own": (
+        "s3 folders ; note:1 | append:2",
+        ">1",
+        edited(
+            Publication,
+            "_has_own",
+            "return ",
+            "return (manifest.id == self._id and manifest.complete and not self._stored) or ",
+        ),
+    ),
 }
-"""Faults of parts, found where the first actor is interrupted once by all calls of the second."""
+"""Faults that a program finds in which one thing happens to the first actor: all calls of the second one before one of
+its own, an answer that is lost, or a loss of power."""
 
 
-def found_by_one_switch(name: str) -> str | None:
-    """The first schedule of one switch that finds a fault of parts; None if none does."""
-    text, patch = FAULTS_OF_PARTS[name]
+def found_by_one_decision(name: str) -> str | None:
+    """The first schedule of one decision that finds such a fault; None if none does."""
+    text, decision, patch = FAULTS_OF_ONE[name]
     program = programs.Program.parse(text)
     for at in range(_MOST_STEPS):
-        schedule = f"{at}>1"
+        schedule = f"{at}{decision}"
         programs._prepared.clear()  # what was written with the fault, or without
         with pytest.MonkeyPatch.context() as monkey, simulated():
             patch(monkey)

@@ -18,7 +18,8 @@ Row = tuple[int, ...]
 Version = tuple[tuple[int, ...], ...] | None
 """The batches of rows of a dataset, in the order of their writing; None: it does not exist.
 
-A batch of one negative number is that of the last transaction of the job, without rows.
+A batch of one negative number is a mark, which has no rows: a fact that the manifest states, as the last transaction of
+the job, or a note.
 """
 
 ENDLESS = 10**9
@@ -38,6 +39,8 @@ class Call:
         The versions that it may make of one; [] if it cannot be made now. None of a call that reads.
     seen : list of int, int or None
         The rows, or their number, that it returned; None: it did not return any.
+    marks : frozenset of int or None
+        The marks that it saw; None: it did not look at them.
     absent : bool
         It reported that there is no such dataset, or none with rows.
     """
@@ -49,6 +52,7 @@ class Call:
     state: str = "died"
     effect: Callable[[Version], list[Version]] | None = None
     seen: Any = None
+    marks: frozenset[int] | None = None
     absent: bool = False
     error: BaseException | None = None
     matches: bool = False  # the index that it reported not to match does so at its end
@@ -57,14 +61,22 @@ class Call:
 
     def shown(self) -> str:
         what = f"{self.seen}" if self.seen is not None else ("absent" if self.absent else "")
+        what += "" if self.marks is None else f"marks {sorted(self.marks)}"
         error = "" if self.error is None else f" {type(self.error).__name__}: {str(self.error)[:300]}"
         end = "…" if self.end == ENDLESS else self.end
         return f"actor {self.actor} {self.name} [{self.begin}, {end}] {self.state} {what}{error}"
 
 
+def is_mark(batch: tuple[int, ...]) -> bool:
+    """Whether a batch is a mark."""
+    return bool(batch) and batch[0] < 0
+
+
 def fits(version: Version, call: Call) -> bool:
     """Whether a call that reads sees this version."""
-    version = version and tuple(batch for batch in version if not batch or batch[0] >= 0)
+    if call.marks is not None:
+        return call.marks == {batch[0] for batch in version or () if is_mark(batch)}
+    version = version and tuple(batch for batch in version if not is_mark(batch))
     if call.absent:
         return not version or not any(version)
     if version is None:
@@ -80,7 +92,7 @@ def fits(version: Version, call: Call) -> bool:
 
 def explain(calls: Sequence[Call]) -> bool:
     """Whether there is a moment for each call such that all that was seen is right."""
-    relevant = [call for call in calls if call.effect is not None or call.seen is not None or call.absent]
+    relevant = [c for c in calls if c.effect is not None or c.seen is not None or c.absent or c.marks is not None]
     seen = set[tuple[frozenset[int], Version]]()
 
     def search(left: frozenset[int], version: Version) -> bool:

@@ -43,6 +43,9 @@ _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
 _INCOMPLETE = ("the dataset is incomplete", "the mark of a shard that a writer is removing")  # of a new dataset
 _NO_MATCH = "index does not match"
+_NOTE = "note-"  # keys of metadata, before the number of the call that added it
+_FIRST_NOTE = 1000  # marks of notes are below those of transactions
+_PARTS = 4  # files in a part of a manifest, unless a program says otherwise
 _IN_PARTS = TunedLimits()
 _IN_PARTS.s3_part_bytes = 100  # a shard has more bytes
 
@@ -85,7 +88,7 @@ class Program:
     """The calls of each actor, in a kind of world, on a form of dataset.
 
     As a text: ``s3 grown append:1 table | append:2``. What precedes ``;`` is done before the actors begin. With
-    ``grown+parts``, manifests of more than one file have parts.
+    ``grown+parts``, manifests of more than one file have parts of up to four, with ``grown+parts1`` of one.
     """
 
     world: str
@@ -93,12 +96,12 @@ class Program:
     before: tuple[Step, ...]
     actors: tuple[tuple[Step, ...], ...]
     retries: bool = False
-    parts: bool = False
+    parts: int = 0  # files in a part of the manifest, at most; 0: it has no parts
 
     def __str__(self) -> str:
         actors = " | ".join(" ".join(map(str, steps)) for steps in self.actors)
         before = "".join(f"{step} " for step in self.before)
-        flags = "+retries" * self.retries + "+parts" * self.parts
+        flags = "+retries" * self.retries + {_PARTS: "+parts", 0: ""}.get(self.parts, f"+parts{self.parts}")
         return f"{self.world} {self.form}{flags} {before}; {actors}"
 
     @staticmethod
@@ -107,7 +110,8 @@ class Program:
         world, form, *before = head.split()
         form, *flags = form.split("+")
         actors = tuple(tuple(map(_step, each.split())) for each in tail.split("|"))
-        return Program(world, form, tuple(map(_step, before)), actors, "retries" in flags, "parts" in flags)
+        parts = next((int(flag[5:] or _PARTS) for flag in flags if flag.startswith("parts")), 0)
+        return Program(world, form, tuple(map(_step, before)), actors, "retries" in flags, parts)
 
 
 def _step(text: str) -> Step:
@@ -128,7 +132,7 @@ class Target:
     actor: int = -1
     others: dict[str, Any] = field(default_factory=dict)  # as of another store
     below: str = "d/"
-    parts: bool = False  # manifests have parts
+    has_parts: bool = False
 
     @property
     def path(self) -> str:
@@ -156,10 +160,15 @@ class Target:
     def read(self) -> str:
         return self.path + ("a" if self.form == "fixed" else "")
 
-    def write(self, rows: Batch, more: str = "", **keywords: Any) -> None:
+    def write(self, rows: Batch, more: str = "", *, has_rows: bool = True, **keywords: Any) -> None:
         if self.form == "folders":
             keywords["partition_by"] = ["p"]
-        tfr.write_tfrecord(table(rows, self.form, more), self.written(rows), **keywords, **self.options)
+        data = table(rows, self.form, more)
+        tfr.write_tfrecord(data if has_rows else data[:0], self.written(rows), **keywords, **self.options)
+
+    def note(self, rows: Batch) -> None:
+        """Append no rows, and a note of the number of the call."""
+        self.write(rows, mode="append", metadata={f"{_NOTE}{rows[0] // 10}": ""}, has_rows=False)
 
     def write_source(self, rows: Batch) -> None:
         """Write a dataset to copy from: of folders in a bucket, a third are adopted, with numbered names in each."""
@@ -216,12 +225,17 @@ def _transacted(form: str, rows: Batch) -> Effect:
     number = -(rows[0] // 10)
 
     def effect(version: Version) -> list[Version]:
-        before = [b for b in version or () if b[0] < 0]
+        before = [b for b in version or () if -_FIRST_NOTE < b[0] < 0]
         if any(b[0] <= number for b in before):
             return [version]
         return [(*(b for b in version or () if b not in before), *_batches(form, rows), (number,))]
 
     return effect
+
+
+def _noted(form: str, rows: Batch) -> Effect:
+    mark = (-_FIRST_NOTE - rows[0] // 10,)
+    return lambda version: [version if version and mark in version else (*(version or ()), mark)]
 
 
 def _same(form: str, rows: Batch) -> Effect:
@@ -243,6 +257,8 @@ def _last_deleted(rows: Batch) -> int:
 
 _NOT_TWICE = (_appended, _created, _deleted, _transacted)  # one that is refused can be made again, as it had no effect
 
+_NOT_OWN = (_deleted, _transacted, _noted)  # other calls may have the rows, or there are none
+
 
 def _is_incomplete(error: BaseException) -> bool:
     """Whether an error says that a new dataset is not there as a whole."""
@@ -260,6 +276,7 @@ WRITERS: dict[str, WriterKind] = {
     "evolve": WriterKind(lambda t, rows: t.write(rows, mode="append", evolve=True, more="z"), _appended, False),
     "txn": WriterKind(lambda t, rows: t.write(rows, mode="append", txn=_txn(rows)), _transacted, False),
     "txn_tasks": WriterKind(lambda t, rows: _tasks(t, rows, "append", txn=_txn(rows)), _transacted, False),
+    "note": WriterKind(lambda t, rows: t.note(rows), _noted, False),
     "tasks": WriterKind(lambda t, rows: _tasks(t, rows, "append"), _appended, False),
     "tasks_over": WriterKind(lambda t, rows: _tasks(t, rows, "overwrite"), _replaced, True),
     "overwrite": WriterKind(lambda t, rows: t.write(rows, mode="overwrite"), _replaced, True),
@@ -279,7 +296,7 @@ WRITERS: dict[str, WriterKind] = {
 def _clean(target: Target) -> None:
     """Clean, and remove parts that the manifest does not name as if they were old."""
     clean(target.world.path, remove=True, **target.options)
-    if target.parts:
+    if target.has_parts:
         fs, directory = Location.of(target.path, StorageOptions(filesystem=target.options.get("storage_options")))
         directory = f"{directory.rstrip('/')}/"
         stem = "a" if target.form == "fixed" else FileName.DIRECTORY_STEM
@@ -499,7 +516,7 @@ class Run:
     def _target(self) -> Target:
         """As a process that begins now reaches the dataset."""
         options = self.world.options(self.scheduler.main)
-        return Target(self.world, self.program.form, options, parts=self.program.parts)
+        return Target(self.world, self.program.form, options, has_parts=self.program.parts > 0)
 
     def _prepare(self, target: Target) -> None:
         """Make the calls before the actors begin, which leave the same in each program: once."""
@@ -527,7 +544,9 @@ class Run:
     def _body(self, actor: Actor, steps: Sequence[Step]) -> Callable[[], None]:
         def body() -> None:
             options, others = self.world.options(actor), self.world.other_options(actor)
-            target = Target(self.world, self.program.form, options, actor.number, others, parts=self.program.parts)
+            target = Target(
+                self.world, self.program.form, options, actor.number, others, has_parts=self.program.parts > 0
+            )
             for step in steps:
                 retries = self.program.retries or step.name.startswith("txn")
                 for _ in range(1 + retries * _RETRIES):
@@ -573,7 +592,7 @@ class Run:
             call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
             raise Death
         call.end = self.scheduler.step
-        is_own = writer is not None and writer.effect not in (_deleted, _transacted)  # no other call has these rows
+        is_own = writer is not None and writer.effect not in _NOT_OWN
         is_new = writer is not None and writer.rows and is_own and not self.program.retries
         can_look = actor is not None and actor.faults < faults + 2
         if is_new and can_look and call.state == "failed" and self._is_named(rows):
@@ -661,6 +680,7 @@ class Run:
         if left := self._left():
             raise Finding(f"left after `clean`: {left}", self.calls)
         self._look(target)
+        self._look_at_marks()
         if self.thorough:
             self._call(Step("verify"), target, -1)
             self._call(Step("count"), target, -1)
@@ -676,6 +696,17 @@ class Run:
         else:
             step = self.scheduler.step
             self.calls.append(Call(-1, "look", step, step, "done", seen=rows or None, absent=not rows))
+
+    def _look_at_marks(self) -> None:
+        """See which transaction and which notes the manifest states."""
+        step, marks = self.scheduler.step, list[int]()
+        for name in self.world.names():
+            if name.startswith("_MANIFEST") and name.endswith(".json"):
+                stated = json.loads(self.world.content(name))
+                marks += [-number for number, *_ in stated.get("txn", {}).values()]
+                notes = [key for key in stated.get("metadata", {}) if key.startswith(_NOTE)]
+                marks += [-_FIRST_NOTE - int(key.removeprefix(_NOTE)) for key in notes]
+        self.calls.append(Call(-1, "marks", step, step, "done", marks=frozenset(marks)))
 
     def _named_rows(self) -> list[int] | None:
         """The rows of the files that the manifest names; None if they are not all there, complete."""
@@ -761,7 +792,7 @@ def _sizes_of(program: Program) -> Iterator[None]:
     names = ("many", "part", "tail", "retired")
     before = [getattr(SIZES, name) for name in names]
     try:
-        for name, size in zip(names, (1, 4, 1, 0) if program.parts else before, strict=True):
+        for name, size in zip(names, (1, program.parts, 1, 0) if program.parts else before, strict=True):
             setattr(SIZES, name, size)
         yield
     finally:
@@ -785,6 +816,7 @@ def _checksum(body: bytes) -> str:
 _GROWN = (
     "append",
     "append",
+    "note",
     "append",
     "evolve",
     "indexed",
@@ -805,6 +837,7 @@ _GROWN = (
 _FOLDERS = (
     "append",
     "append",
+    "note",
     "tasks",
     "txn",
     "txn_tasks",
@@ -832,6 +865,7 @@ _FIXED = (
 _CLAIMED = (
     "append",
     "append",
+    "note",
     "tasks",
     "txn",
     "txn_tasks",
@@ -855,10 +889,12 @@ _MEETINGS: tuple[tuple[str, tuple[tuple[str, ...], ...]], ...] = (
     ("fixed", ((), ("copy_in",), ("write", "write_indexed", "copy_in"))),
     ("grown", (("append",), ("append", "indexed", "evolve", "tasks"), ("overwrite", "tasks_over"))),
     ("grown", (("append",), ("txn", "txn_tasks"), ("txn", "txn_tasks"))),
+    ("folders", ((), ("note",), ("note", "append", "txn"))),
 )
 """Forms, with calls before, of the actor that begins, and of another one, which programs of any calls seldom make: in
 numbered shards of one name, an index is used while its file is replaced, a copy is made where another call writes; a
-dataset is replaced while a shard that no manifest names yet is added to it."""
+dataset is replaced while a shard that no manifest names yet is added to it; one is begun by a call without rows, of
+which there is no shard."""
 
 
 def first_step(form: str) -> str:
@@ -869,7 +905,14 @@ def first_step(form: str) -> str:
 def random_program(rng: random.Random, worlds: Sequence[str]) -> Program:
     """Draw a program of two or three actors, each with one to three calls; a third have parts."""
     program = _random_program(rng, worlds)
-    return replace(program, parts=sum(map(ord, str(program))) % 3 == 0)
+    return with_parts(program) if sum(map(ord, str(program))) % 3 == 0 else program
+
+
+def with_parts(program: Program) -> Program:
+    """The program with a manifest that has parts, of one file or of up to four."""
+    if program.parts:
+        return program
+    return replace(program, parts=1 if sum(map(ord, str(program))) % 2 else _PARTS)
 
 
 def _random_program(rng: random.Random, worlds: Sequence[str]) -> Program:

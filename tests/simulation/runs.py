@@ -25,7 +25,7 @@ import disk
 import process
 from exploration import programs_of_three, schedules, schedules_of_three, small_programs
 from model import Finding
-from programs import READERS, Program, Run, Step, random_program
+from programs import READERS, Program, Run, Step, random_program, with_parts
 from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
 from worlds import WORLDS
 
@@ -167,7 +167,7 @@ def main() -> int:
             numbers = range(options.seed, options.seed + options.number)
             cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
         if options.parts:
-            cases = ((f"{name}+parts", replace(program, parts=True), schedule) for name, program, schedule in cases)
+            cases = ((f"{name}+parts", with_parts(program), schedule) for name, program, schedule in cases)
         return many(cases, options)
 
 

@@ -72,7 +72,7 @@ class Schedule(Protocol):
 
     may_lose_power: bool
 
-    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str]) -> str | None:
+    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str], commits: bool) -> str | None:
         """What happens at a step: ``>1``, ``x``, ``!EIO``; None: the call is made. Asked again after each."""
 
     def after(self, step: int, others: Sequence[Actor]) -> Actor:
@@ -89,7 +89,7 @@ class GivenSchedule:
             self._decisions.setdefault(int(step), []).append(what)
             self.may_lose_power |= what == "p"
 
-    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str]) -> str | None:
+    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str], commits: bool) -> str | None:
         if (left := self._decisions.get(step)) is None or not left:
             return None
         return left.pop(0)
@@ -130,18 +130,21 @@ class RandomSchedule:
         self._next = {kind: self._gap(kind) for kind in self._odds}
         self._soonest = min(self._next.values())
         self._before_changes = rng.random() < 0.5  # where what was seen may be outdated
+        self._at_commits = rng.random() < 0.5  # faults and deaths, where what was done is published or becomes durable
 
     def _gap(self, kind: str) -> int:
         odds = self._odds[kind] if self._left[kind] else 0.0
         return 10**9 if odds <= 0 else int(math.log(1 - self._rng.random()) / math.log(1 - min(odds, 0.999)))
 
-    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str]) -> str | None:
+    def at(self, step: int, scheduler: Scheduler, faults: Sequence[str], commits: bool) -> str | None:
         if step < self._soonest:
             return None
         for kind, when in self._next.items():
             if step < when or (kind == "fault" and not faults):
                 continue
             if kind == "switch" and self._before_changes and faults and faults[-1] not in _OF_CHANGES:
+                continue
+            if kind != "switch" and self._at_commits and not commits:
                 continue
             self._left[kind] -= 1
             self._next[kind] = step + 1 + self._gap(kind)
@@ -217,8 +220,11 @@ class Scheduler:
 
     # ---- calls of actors
 
-    def point(self, text: str, faults: Sequence[str] = ()) -> str:
-        """Be called before an effect; returns the fault that the call meets, or no text."""
+    def point(self, text: str, faults: Sequence[str] = (), *, commits: bool = False) -> str:
+        """Be called before an effect; returns the fault that the call meets, or no text.
+
+        A call `commits` if by it what others see or what is durable changes: of these there are few.
+        """
         actor = self.actor
         self.now += _STEP_SECONDS
         if actor is self.main:
@@ -231,7 +237,7 @@ class Scheduler:
             self.error = Stuck(f"more than {MOST_STEPS} calls")
             raise Death
         fault = ""
-        while (decision := self._schedule.at(step, self, faults)) is not None:
+        while (decision := self._schedule.at(step, self, faults, commits)) is not None:
             kind = decision[0]
             if kind == ">":
                 other = self.actors[min(int(decision[1:]), len(self.actors) - 1)]

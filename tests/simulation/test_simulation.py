@@ -22,6 +22,10 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a directory that was created without an answer, and whose name no other writer makes durable": (
+        "disk grown ; append:1 | append:2 append:4 @ 5!EIO+ 46p"
+    ),
+    "a dataset that is begun without rows, to which another writer appends": "s3 folders ; note:1 | append:2 @ 3>1",
     "a staged shard whose partition another writer overwrites before it has its name": (
         "gcs folders ; folders:1 overwrite:2 folders:3 | copy_in:4 folders:5 @ 12>1 30>0 42>1"
     ),
@@ -307,9 +311,9 @@ def test_a_fault_of_three_writers_is_found(name: str) -> None:
     assert faults.found_by_three(name) is not None
 
 
-@pytest.mark.parametrize("name", faults.FAULTS_OF_PARTS)
-def test_a_fault_of_parts_is_found(name: str) -> None:
-    assert faults.found_by_one_switch(name) is not None
+@pytest.mark.parametrize("name", faults.FAULTS_OF_ONE)
+def test_a_fault_is_found_by_one_decision(name: str) -> None:
+    assert faults.found_by_one_decision(name) is not None
 
 
 @pytest.mark.parametrize("name", faults.FAULTS)

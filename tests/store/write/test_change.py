@@ -66,10 +66,22 @@ def test_a_change_is_pickled(change: Change) -> None:
 def test_a_change_recognises_its_own_manifest(change: Change, old: OldFiles) -> None:
     new = change.next(OLD, OWN, old)
     assert new is not None
-    assert change.is_in(new, OWN_ID, has_shards=True)
-    assert not change.is_in(OLD, OWN_ID, has_shards=True)
+    assert change.is_in(new, OWN_ID)
+    assert not change.is_in(OLD, OWN_ID)
     assert not change.is_replaced_in(OLD, OWN_ID)
     assert change.is_replaced_in(OLD._replace(replaced_ids=(OWN_ID,)), OWN_ID)
+
+
+def test_a_manifest_that_begins_a_dataset_is_not_yet_that_of_its_writer(old: OldFiles) -> None:
+    """Also of a writer without shards: another one may append to it before."""
+    change, own = Append(UNITE), OWN._replace(files=(), metadata=(("a", "b"),))
+    begun = change.first_manifest(Manifest("part", OWN_ID))
+    assert not change.is_in(begun, OWN_ID)
+    assert not change.is_in(begun._replace(files=OLD.files), OWN_ID)
+    new, id = change.next(begun, own, old), change.id_to_state(own, old)
+    assert new is not None
+    assert id is not None
+    assert change.is_in(new._replace(replaced_ids=(id,)), OWN_ID)
 
 
 # The fields of a manifest: what identifies it, what a publication settles, what two datasets have in common, and facts.

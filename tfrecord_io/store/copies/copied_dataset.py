@@ -245,7 +245,7 @@ class Copy(Change):
         names = set(self.plan.wanted.paths)
         return () if manifest is None else tuple(name for name in manifest.replaces if name not in names)
 
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
+    def is_in(self, manifest: Manifest, id: str, *, before: Manifest | None = None) -> bool:
         """True if a manifest has the files of the copy, and otherwise only appended ones."""
         is_named = {*_contents(self.plan.wanted)} <= {*_contents(manifest)}
         return manifest.complete and is_named and not {*self.plan.gone} & {*manifest.paths}

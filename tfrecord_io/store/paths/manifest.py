@@ -24,7 +24,7 @@ rows, in the order of "files".
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
 files of the old dataset; afterwards, those that could not be removed. "staged_before" has the staged files of writers
 that were overtaken, without which they can change nothing: these are removed first. "replaced_ids" has the ids of the
-last writings whose shards were replaced, or that only took shards out: so a writer whose answer was lost knows that it
+last writings whose shards were replaced, or that added none: so a writer whose answer was lost knows that it
 had published, and a copy that it must not use their names again.
 
 The manifest of a large dataset has its files in parts (`tfrecord_io.store.paths.manifest_parts`): "version" is a text
@@ -289,7 +289,7 @@ class Manifest(NamedTuple):
         return any(numbers.get(txn.job, -1) >= txn.number for txn in txns)
 
     def has_shards_of(self, id: str) -> bool:
-        """True if the writing `id` has added shards, including shards joined or replaced since."""
+        """True if the writing `id` is in: it has added shards, perhaps joined or replaced since, or had none."""
         if id in self.replaced_ids or any(id in name for name in self.replaces):
             return True
         return self._all.has_path_with(id)

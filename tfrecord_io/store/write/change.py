@@ -91,7 +91,7 @@ class Change(ABC):
         """
 
     @abstractmethod
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
+    def is_in(self, manifest: Manifest, id: str, *, before: Manifest | None = None) -> bool:
         """True if a manifest has everything that the writing of this id adds; one `before` has nothing of it."""
 
     @abstractmethod
@@ -146,7 +146,7 @@ class Whole(Change):
             gone += [*named, *manifest.replaces]
         return own._replace(replaces=tuple(name for name in dict.fromkeys(gone) if name not in names))
 
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
+    def is_in(self, manifest: Manifest, id: str, *, before: Manifest | None = None) -> bool:
         return manifest.id == id and manifest.complete
 
     def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
@@ -157,13 +157,15 @@ class Whole(Change):
 
 
 class ChangeById(Change):
-    """A change whose shards have the id of the writing in their names, by which it is recognised."""
+    """A change that is recognised by the id of the writing: in the names of its shards, or stated if it has none.
+
+    The id of the manifest does not tell: who begins a dataset writes one before the change, to which others may append.
+    """
 
     __slots__ = ()
 
-    def is_in(self, manifest: Manifest, id: str, *, has_shards: bool, before: Manifest | None = None) -> bool:
-        is_begun = manifest.id == id and manifest.complete and not has_shards
-        return is_begun or manifest.has_shards_of_since(id, before)
+    def is_in(self, manifest: Manifest, id: str, *, before: Manifest | None = None) -> bool:
+        return manifest.has_shards_of_since(id, before)
 
     def is_replaced_in(self, manifest: Manifest, id: str) -> bool:
         return id in manifest.replaced_ids

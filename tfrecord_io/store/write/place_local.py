@@ -52,6 +52,8 @@ class LocalPlace(Place):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         super().__init__(fs, directory, name)
         self._changed: set[str] = set()  # directories whose names are not durable yet
+        self._parent = os.path.dirname(os.path.dirname(directory))
+        self._has_durable_name = False  # the directory, in its parent; where a manifest is, its writer has synced it
         self._is_durable = False  # the manifest that is there: its writer may have failed before it was
         self._written: Manifest | None = None  # since the directory is locked
 
@@ -72,6 +74,8 @@ class LocalPlace(Place):
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
         name, is_link = self._name, os.path.islink(self._name)
         self._written = None  # if this fails, it is unknown which one is there
+        if not (self._has_durable_name or os.path.lexists(name)):  # another writer may have created the directory
+            self._sync(self._parent)
         with LocalOutput(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
         self._written = manifest if self.is_exclusive else None
@@ -103,6 +107,7 @@ class LocalPlace(Place):
         created = create_directories(os.path.dirname(self.directory + name))
         self.created = created + self.created
         self._changed.update(map(os.path.dirname, created))
+        self._has_durable_name &= self._parent not in self._changed
 
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         for name in (*names, self._name.removeprefix(self.directory)):
@@ -140,5 +145,10 @@ class LocalPlace(Place):
 
     def sync(self) -> None:
         for directory in sorted(self._changed):
-            system.current.sync_directory(directory or ".")
-            self._changed.discard(directory)
+            self._sync(directory)
+
+    def _sync(self, directory: str) -> None:
+        """Make the names in a directory durable."""
+        system.current.sync_directory(directory or ".")
+        self._changed.discard(directory)
+        self._has_durable_name |= directory == self._parent

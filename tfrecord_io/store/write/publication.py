@@ -228,7 +228,6 @@ class Publication:
         self._seen_ids: set[str | None] = set()  # of manifests that were to be replaced
         self._others: set[str] = set()  # replaced files that another writer removes
         self._sent: list[OutputFile] = []  # whose `commit` has begun
-        self._has_shards = False  # to publish
         place.create()
         if output.grows:
             first = 0 if self._known is None else 1 + self._known.largest_number
@@ -372,7 +371,6 @@ class Publication:
             self._begin_growing()
             assert shard.output is not None
             self._stored.add(shard.folder + self._shard_name(shard.index))
-            self._has_shards = True
             self._sent.append(shard.output)
             shard.output.begin_commit()
 
@@ -446,7 +444,6 @@ class Publication:
         content : Manifest
             The facts of what is written, without files, a `Manifest()` with some.
         """
-        self._has_shards = bool(shards)
         handed_over = frozenset(shard.staged for shard in shards if shard.staged is not None)
         own_manifest = self._own_manifest(shards, content)
         changed = partial(self._next_manifest, own_manifest)
@@ -854,7 +851,7 @@ class Publication:
     def _has_own(self, manifest: Manifest) -> bool:
         """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
         before = None if self._is_staged else self._known  # another attempt of a job may have published before
-        return self._change.is_in(manifest, self._id, has_shards=self._has_shards, before=before)
+        return self._change.is_in(manifest, self._id, before=before)
 
     def _is_in(self, manifest: Manifest) -> bool:
         """Like `_has_own`, or, if parts of the manifest are gone by now, of the one that is there."""

@@ -198,7 +198,7 @@ class DistributedTarget:
         """The manifest of the dataset, if this writing has published its shards, and not only begun the dataset."""
 
         def own(manifest: Manifest | None) -> Manifest | None:
-            is_own = manifest is not None and self.change.is_in(manifest, self.id, has_shards=True)
+            is_own = manifest is not None and self.change.is_in(manifest, self.id)
             return manifest.load() if manifest is not None and is_own else None
 
         return place_of(*self.output.location(self.storage), self.output.stem).ask(own)
