@@ -25,7 +25,7 @@ pytest.importorskip("uvicorn")
 
 MANY = 10_000_000 if COMPLETE else 300_000  # rows, which are higher than an element may be
 HOSTILE = "<script>document.title='hacked'</script><img src=x onerror=\"document.title='hacked'\">"
-SHOWN = "[...document.querySelectorAll('#view .row')].filter(row => row.querySelector('[role=gridcell]:not(.waiting)'))"
+SHOWN = "[...document.querySelectorAll('#view:not(:has(.waiting)) .row')]"  # once all rows in sight are there
 
 
 def wait(page: Any, condition: str, seconds: float = 20) -> Any:
@@ -39,6 +39,7 @@ def wait(page: Any, condition: str, seconds: float = 20) -> Any:
 
 def problems(page: Any) -> list[str]:
     """What the browser reports, but for entries of its history that no key or click made."""
+    page.evaluate("new Promise(done => setTimeout(done, 100))")  # what the page has caused so far arrives
     return [message for message in page.messages if "NavigationEntryMarkedSkippable" not in message]
 
 

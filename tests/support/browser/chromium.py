@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -20,6 +21,7 @@ _FLAGS = (
     "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync --disable-dev-shm-usage --remote-debugging-pipe"
 ).split()
+_DATED = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Network.requestWillBeSent")
 _LOADED = "new Promise(done => document.readyState == 'complete' ? done() : addEventListener('load', done))"
 _SETTLED = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))"
 
@@ -40,7 +42,7 @@ class Page:
         self._number, self._buffer, self._session = 0, b"", ""
         self.messages: list[str] = []
         self.requests: list[str] = []
-        self._url = ""
+        self._url, self._since = "", 0.0
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network", "Audits"):
@@ -69,6 +71,9 @@ class Page:
 
     def _note(self, event: dict[str, Any]) -> None:
         method, parameters = event.get("method"), event.get("params", {})
+        seconds = parameters.get("wallTime", parameters.get("entry", parameters).get("timestamp", math.inf) / 1000)
+        if method in _DATED and seconds < self._since:  # of the page before, which lost its server
+            return
         if method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded", "Audits.issueAdded"):
             self.messages.append(json.dumps(parameters)[:200])
         elif method == "Network.requestWillBeSent":
@@ -81,6 +86,9 @@ class Page:
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         self.call("Emulation.setEmulatedMedia", features=scheme)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        self.call("Page.navigate", url="about:blank")
+        self.evaluate(_LOADED)
+        self._since = self.evaluate("Date.now()") / 1000
         self.messages.clear()
         self.requests.clear()
         self._url = page if isinstance(page, str) else page.resolve().as_uri()

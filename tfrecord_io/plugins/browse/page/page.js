@@ -81,22 +81,25 @@ function resize() {
 
 // The table is higher than elements may be: small steps of the scroll bar are pixels, large ones are shares.
 let expected = 0, settling = 0
-function scrolled() {
-  const reachable = Math.max(1, space.offsetHeight + head.offsetHeight - scroller.clientHeight)
+const reach = () => Math.max(1, space.offsetHeight + head.offsetHeight - scroller.clientHeight)
+function track() {
   const step = scroller.scrollTop - expected
   if (rows() * rowHeight() <= TALLEST) state.top = Math.min(most(), scroller.scrollTop)
   else if (Math.abs(step) < 2 * scroller.clientHeight) state.top = Math.min(most(), Math.max(0, state.top + step))
-  else state.top = Math.min(1, scroller.scrollTop / reachable) * most()
+  else state.top = Math.min(1, scroller.scrollTop / reach()) * most()
   expected = scroller.scrollTop
+}
+
+function scrolled() {
+  track()
   clearTimeout(settling)
   settling = setTimeout(() => scroller.scrollTop === expected && settle(), 150) // else an event is on its way
   draw()
 }
 
 function settle() {
-  const reachable = Math.max(1, space.offsetHeight + head.offsetHeight - scroller.clientHeight)
   const isTall = rows() * rowHeight() > TALLEST
-  scroller.scrollTop = expected = isTall ? state.top / Math.max(1, most()) * reachable : state.top
+  scroller.scrollTop = isTall ? state.top / Math.max(1, most()) * reach() : state.top
   expected = scroller.scrollTop
 }
 
@@ -275,7 +278,7 @@ scroller.addEventListener("click", event => {
   else if (line && !event.target.closest("audio, video, a")) openRow(Number(line.dataset.row))
 })
 scroller.addEventListener("scroll", scrolled, {passive: true})
-new ResizeObserver(() => state.info && (resize(), settle(), draw())).observe(scroller)
+new ResizeObserver(() => state.info && (keep(), draw())).observe(scroller)
 
 document.addEventListener("keydown", event => {
   if (event.target.closest("input, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return
@@ -431,9 +434,15 @@ async function poll(where, forgotten = "") {
   }
 }
 
-function refresh() {
+// Take the size of the table without losing a step of the scroll bar whose event is on its way.
+function keep() {
+  if (state.record === null && scroller.scrollTop !== expected) track()
   resize()
   settle()
+}
+
+function refresh() {
+  keep()
   showCount()
   draw()
 }
@@ -620,7 +629,7 @@ $("help").addEventListener("click", () => {
     "c": "columns", "j k, ↑ ↓": "next and previous record", "Esc": "back to the table"}
   const items = Object.entries(keys).map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))
   open("Keys", make("dl", {class: "facts"}, ...items),
-    make("p", {}, "Filters: label == 3, name in ['a', 'b'], n between 1 and 5, tags contains cat, x is null, and, or, not."))
+    make("p", {}, "Filters: label == 3, name in ['a', 'b'], n between 1 and 5, tags contains cat, x is null; joined by and, or."))
 })
 
 // ---- the state of the files
