@@ -185,7 +185,7 @@ def test_distributed_tasks_write_what_the_dataset_chose(tmp_path: Path) -> None:
     path = f"{tmp_path}/d/"
     tfr.write_tfrecord({"x": [0.1]}, path, float64="raw")
     writer = DistributedWriter.begin(path, WriteOptions(mode="append"))
-    writer.check(pa.schema([("x", pa.float64())]))
+    writer._check(pa.schema([("x", pa.float64())]))
     writer.commit([writer.write_part(0, [pa.table({"x": [0.2]})])])
     assert tfr.read_table(path)["x"].to_pylist() == [0.1, 0.2]
 

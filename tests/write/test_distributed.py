@@ -534,7 +534,7 @@ def test_tasks_with_other_types_of_partition_columns_are_refused(place: Place) -
     assert place.values("d/") == [1, 0]
     added = pickle.loads(pickle.dumps(place.begin("d/", partition_by=["day"], mode="append")))
     nulls = pa.table({"n": [2], "day": pa.nulls(1)})
-    added.check(nulls.schema)
+    added._check(nulls.schema)
     added.commit([added.write_part(0, [nulls])])
     assert place.values("d/") == [1, 2, 0]
 

@@ -21,7 +21,6 @@ from pyarrow import csv, orc
 import tfrecord_io as tfr
 from installed import install
 from rounds import COMPLETE
-from tfrecord_io.apps.cli.convert_commands import direction_note
 from tfrecord_io.bytes.format.format_registry import FORMATS
 from tfrecord_io.testing import FormatSuite
 
@@ -283,7 +282,7 @@ def test_the_documentation_has_every_format() -> None:
     for row in FORMATS.own:
         names, suffixes = (", ".join(f"`{each}`" for each in some) for some in (row.keys, row.suffixes))
         help = re.sub("``|`tfrecord_io\\.", "`", row.help)
-        line = f"| {names} | {suffixes} | {direction_note(row)} | {help} |"
+        line = f"| {names} | {suffixes} | {row.one_way} | {help} |"
         assert line in page
         assert any(word.lower() in tasks for word in (*row.keys, *row.suffixes)), f"docs/howto/: a page for {row.name}"
         assert row.help.replace("`tfrecord_io.", "`") in text or row.name in folders, row.name

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.write.distributed import DistributedWriter
+from tfrecord_io.write.distributed import DistributedWriter, OpenPart
 
 
 def contents(folder: Path) -> dict[str, Any]:
@@ -22,11 +22,11 @@ def contents(folder: Path) -> dict[str, Any]:
 def written(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The tasks whose parts are written."""
     tasks: list[int] = []
-    begin_part = DistributedWriter.begin_part
+    open_part = DistributedWriter.open_part
 
-    def noted(self: Any, task: int, tables: Any) -> Any:
+    def noted(self: DistributedWriter, task: int) -> OpenPart:
         tasks.append(task)
-        return begin_part(self, task, tables)
+        return open_part(self, task)
 
-    monkeypatch.setattr(DistributedWriter, "begin_part", noted)
+    monkeypatch.setattr(DistributedWriter, "open_part", noted)
     return tasks

@@ -92,12 +92,7 @@ class _Convert(click.Command):
 def _format_help(format: Format) -> str:
     """Help text of a format: its suffixes, its description as plain text, and its direction if there is only one."""
     text = re.sub(r"`+(tfrecord_io\.)?([^`]*)`+", r"\2", format.help)
-    return "; ".join(filter(None, (" ".join(format.suffixes), text, direction_note(format))))
-
-
-def direction_note(format: Format) -> str:
-    """The note in a list of formats about a format that is only read, or only written."""
-    return "" if format.is_source and format.is_target else "only a target" if format.is_target else "only a source"
+    return "; ".join(filter(None, (" ".join(format.suffixes), text, format.one_way)))
 
 
 @tfr.declare("Write", cls=_Convert)

@@ -107,6 +107,11 @@ class Format:
         return bool(self.writer or self.write) or self is TFRECORD
 
     @property
+    def one_way(self) -> str:
+        """The note in a list of formats about a format that is only read, or only written."""
+        return "" if self.is_source and self.is_target else "only a target" if self.is_target else "only a source"
+
+    @property
     def option_names(self) -> list[str]:
         """The options that ``tfr convert`` has for this format and few others."""
         format_options = frozenset() if self is TFRECORD else self.reads | self.writes
