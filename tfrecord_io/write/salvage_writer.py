@@ -334,7 +334,7 @@ class SalvagedFile:
         return {**{name: getattr(self, name) for name in self.__slots__}, "regions": regions}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class SalvageOptions(TransferOptions, FrameOptions):
     """Keywords of `tfrecord_io.salvage`."""
 

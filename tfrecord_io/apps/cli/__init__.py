@@ -31,9 +31,9 @@ def main() -> None:
             # Storage libraries log failed requests with tracebacks: the error line of the command says what failed.
             logging.getLogger().addHandler(logging.NullHandler())
             ProgressMeter.delay = 0.5  # no bar for what ends soon
-            from tfrecord_io.apps.cli.command_group import all_commands
+            from tfrecord_io.apps.cli.command_group import tfr
 
-            all_commands()()  # importing them takes the longest: after this, signals are handled
+            tfr()  # importing its commands takes the longest
     except KeyboardInterrupt as error:  # before the first command began
         code, text = interruption(error)
         with suppress(OSError):

@@ -12,6 +12,7 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from typing import Any, NoReturn
 
 import click
@@ -187,6 +188,7 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Get a command of this package, or else of another package."""
+        all_commands()
         if cmd_name not in self.commands:
             for point in Point.own_points(_COMMANDS):
                 if point.name == cmd_name:
@@ -205,6 +207,7 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the names of all commands, including commands of other packages."""
+        all_commands()
         self._declare_others()
         return super().list_commands(ctx)
 
@@ -221,6 +224,7 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section; first sentences are wrapped, where click would shorten them."""
+        all_commands()
         self._declare_others()
         width = max(map(len, self.commands))
         for title, commands in self.sections.items():
@@ -304,8 +308,24 @@ def _find_similar_option(error: click.NoSuchOption) -> str | None:
     return next((max(param.opts, key=len) for name in names for param in params if param.name == name), None)
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    """Print the version; click would ask the metadata of the installation, whose modules take longer to import."""
+    if value and not ctx.resilient_parsing:
+        import tfrecord_io as package
+
+        click.echo(f"tfr, version {package.__version__}")
+        ctx.exit()
+
+
 @click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tfrecord_io", prog_name="tfr")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def tfr() -> None:
     """Inspect and convert TFRecord files.
 
@@ -320,10 +340,12 @@ def tfr() -> None:
 tfr.params += [verbose_option(), debug_option()]
 
 
+@cache
 def all_commands() -> CommandGroup:
     """Return the group with all commands declared by the modules ``*commands`` of this package, and by its plugins.
 
-    Commands of other packages are declared when a command is unknown, or when all are listed.
+    The group asks for them when it looks for a command: ``tfr --version`` needs none. Commands of other packages are
+    declared when a command is unknown, or when all are listed.
     """
     for module in pkgutil.iter_modules([os.path.dirname(__file__)]):
         if module.name.endswith("commands"):

@@ -12,19 +12,26 @@ from dataclasses import Field
 from datetime import timedelta
 from functools import cache, reduce, wraps
 from operator import and_
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
 import click
 
 from tfrecord_io.apps.cli.command_group import error_line, tfr
 from tfrecord_io.base import Limits
-from tfrecord_io.kit import CODECS, Condition, ReadOptions, WriteOptions, condition_of, listed, printable
+from tfrecord_io.kit import CODECS, ReadOptions, WriteOptions, listed, printable
 from tfrecord_io.typing import FileMode, Partitions, RecordTypeName, WriteMode
+
+if TYPE_CHECKING:
+    from tfrecord_io.kit import Condition
 
 
 def _conditions(ctx: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> Condition | None:
+    if not texts:
+        return None
+    from tfrecord_io.kit import condition_of  # with pyarrow
+
     try:
-        return reduce(and_, map(condition_of, texts)) if texts else None
+        return reduce(and_, map(condition_of, texts))
     except ValueError as error:
         raise click.BadParameter(error_line(error)) from None
 

@@ -88,7 +88,7 @@ def embed_files(
     return ArrayStream(schema, batches, source.rows, batches.close, num_files=len(columns))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class _Options(Options):
     """Keywords of `embed_files` that say how files are read."""
 

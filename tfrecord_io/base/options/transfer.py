@@ -17,7 +17,7 @@ from tfrecord_io.typing import FileMode, Partitions
 _READING = ScanOptions()  # of a path
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class CopyOptions(TransferOptions, WriteOptions):
     """Keywords of the calls that copy records as bytes; see `tfrecord_io.merge`."""
 
@@ -43,7 +43,7 @@ class CopyOptions(TransferOptions, WriteOptions):
         check_choice("partitions", self.partitions, get_args(Partitions))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class ExportOptions(TransferOptions, ReadOptions):
     """Keywords of calls that read TFRecord files and write files of another format."""
 

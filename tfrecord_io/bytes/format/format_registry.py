@@ -124,7 +124,7 @@ def format_option(help: str, metavar: str = "", *, default: Any = None, example:
     return field(default=default, metadata={"help": help, "metavar": metavar, "example": example})
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class FormatOptions(Options):
     """The keywords of `tfrecord_io.convert` that few formats of the core have, and what ``tfr convert --help`` says."""
 

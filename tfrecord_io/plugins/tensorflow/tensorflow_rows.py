@@ -13,7 +13,7 @@ from tfrecord_io.kit import FORMATS, Format, format_option
 _TFRECORD = FORMATS.tfrecord
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class TensorflowOptions(Options):
     """Keywords of `tfrecord_io.convert` for these formats, with the help texts of ``tfr convert --help``."""
 

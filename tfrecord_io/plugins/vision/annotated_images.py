@@ -251,7 +251,7 @@ class TurnedImages:
             warn(text.format(self.kept) + reason, UserWarning)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class AnnotationOptions(FolderOptions):
     """Keywords of calls that read images with annotations."""
 

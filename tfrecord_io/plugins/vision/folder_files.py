@@ -18,7 +18,7 @@ from tfrecord_io.typing import OnError, OnFileError
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class FolderOptions(Options):
     """Keywords of calls that make a row of each file of a folder."""
 

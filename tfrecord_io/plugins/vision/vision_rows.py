@@ -13,7 +13,7 @@ from tfrecord_io.kit import Adapter, Format, format_option
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class VisionOptions(Options):
     """Keywords of `tfrecord_io.convert` for these formats, with the help texts of ``tfr convert --help``."""
 

@@ -77,7 +77,7 @@ def has_matrices(ragged: Any) -> bool:
     return "csr" in (ragged.values() if isinstance(ragged, Mapping) else [ragged])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
@@ -166,7 +166,7 @@ def _check_layout(where: str, layout: ColumnLayout) -> None:
         raise ValueError(f"max_length={layout.max_length}{where} is more than {layout.named_by} has room for")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class ArrayOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.read_arrays`."""
 
@@ -183,7 +183,7 @@ class ArrayOptions(RepresentationOptions):
             raise ValueError(f"{reason}: pass ragged='pad' in its place")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class IterOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.iter_arrays`."""
 

@@ -134,7 +134,7 @@ class CopyReport(Report):
         return Summary(self.title(), lines=self.lines())
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class FileCopyOptions(TransferOptions):
     """How files are copied."""
 

@@ -47,7 +47,7 @@ _MOST_FOLDERS = 100_000
 _COPY_BYTES = 4 << 20
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
 class FolderOptions(Options):
     """Options to write a folder of tables: keywords of `tfrecord_io.convert` for a target folder."""
 
