@@ -57,7 +57,6 @@ _HOMES = {
     "TensorValues": "arrow.tensor_values",  # The tensors of a column, one after another, null rows left out
     "type_literals": "arrow.type_literals",  # Give literals the type of the column that they are compared with
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
-    "declaration": "schema.column_advice",  # How to declare the type of a column
     "Overrides": "schema.column_selection",  # The ``schema_overrides=`` of a call
     "as_stored": "schema.column_selection",  # The declared schema
     "has_open_shapes": "schema.column_selection",  # True if the shape of a declared column stands in other features

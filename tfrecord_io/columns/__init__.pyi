@@ -53,7 +53,6 @@ from tfrecord_io.columns.column import Column as Column
 from tfrecord_io.columns.feature_values import FeatureBatch as FeatureBatch
 from tfrecord_io.columns.feature_values import FeatureValues as FeatureValues
 from tfrecord_io.columns.row_hashes import RowHashes as RowHashes
-from tfrecord_io.columns.schema.column_advice import declaration as declaration
 from tfrecord_io.columns.schema.column_selection import NamePattern as NamePattern
 from tfrecord_io.columns.schema.column_selection import Overrides as Overrides
 from tfrecord_io.columns.schema.column_selection import Projection as Projection
@@ -124,7 +123,6 @@ __all__ = [
     "arrow_file",
     "as_stored",
     "cast_comparable_columns",
-    "declaration",
     "empty_batch",
     "evaluate_simple",
     "feature_descriptions",

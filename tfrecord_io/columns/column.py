@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import column_list
 from tfrecord_io.columns.schema import column_features, tensor_types, types
 from tfrecord_io.columns.schema import field as fields
 from tfrecord_io.errors import SchemaError
@@ -73,6 +74,18 @@ class Column:
         from tfrecord_io.columns.arrow.output.to_numpy import leaf_fields
 
         return leaf_fields(schema)
+
+    @staticmethod
+    def declaration(name: str, type_name: str) -> tuple[str, str]:
+        """How to declare the type of a column, in Python and in the command."""
+        from tfrecord_io.columns.schema.column_advice import declaration
+
+        return declaration(name, type_name)
+
+    @staticmethod
+    def listed(names: Sequence[str]) -> str:
+        """The names of columns in a line of text, the first ones of many; empty if there are none."""
+        return column_list(names)
 
     @staticmethod
     def uncommon_columns(schema: pa.Schema) -> list[int]:

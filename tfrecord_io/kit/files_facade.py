@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.base import Options
-from tfrecord_io.store import Location, PathMatch, RawFile, Source
-
-_BUFFER = 1 << 20
+from tfrecord_io.store import Location, PathMatch, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class File:
 
     def open(self) -> io.BufferedReader:
         """Open the content, decompressed, as a binary file to read in order."""
-        return io.BufferedReader(RawFile(self._source.open_stream(), None), _BUFFER)
+        return self._source.open_decompressed()
 
 
 class Files:

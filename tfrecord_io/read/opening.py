@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 class CallSource:
     """The source that a call is given: a path, a file object, a dataset, a piece of one, or a list of those."""
 
+    FRAME_KEYWORDS = frozenset(FrameOptions.__dataclass_fields__)  # of calls that do not look into records
+
     def __init__(self, given: Any) -> None:
         self.given = given
 

@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, Options
-from tfrecord_io.columns import BatchSource, Column
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import check_choice, check_keywords, open_input, printable
 from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Location
@@ -125,7 +125,7 @@ class _Embedding:
             )
         return schema
 
-    def batches(self, source: BatchSource, schema: pa.Schema) -> Generator[pa.RecordBatch]:
+    def batches(self, source: Any, schema: pa.Schema) -> Generator[pa.RecordBatch]:
         row = 0
         for batch in source:
             for begin in range(0, len(batch), _ROWS):

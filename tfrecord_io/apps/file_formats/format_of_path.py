@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from tfrecord_io.base import StorageOptions, TransferOptions, secret_url
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.kit import FORMATS, Format, check_choice, for_cli, printable, warn
-from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Listing, Location, Output, ShardName
+from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Listing, Location, Output
 
 _TFRECORD = FORMATS.tfrecord
 
@@ -94,7 +94,7 @@ def files_of_shards(path: str) -> list[str] | None:
         raise ValueError(f"'{printable(path)}': only one part of a name can state the numbers of files")
     if match[1] is not None:
         first, last = 0, int(match[1]) - 1
-        files = (ShardName.make(before, number, last + 1) + after for number in range(last + 1))
+        files = (FileName.of_shard(before, number, last + 1) + after for number in range(last + 1))
     else:
         texts = match[0].strip("{}").split("..")
         is_padded = any(len(text) > 1 and text[0] == "0" for text in texts)  # as a shell does, and reading calls
@@ -192,7 +192,7 @@ def format_of_source(path: str) -> Format | None:
     format = _format_of_name(path)
     if format is None:
         directory, slash, base = FileName.without_query(path).rpartition("/")
-        shard = ShardName.parse(base)
+        shard = FileName.parse(base).shard
         if shard is not None and not shard.suffix:
             of_shards = _format_of_name(directory + slash + shard.base)
             return of_shards if of_shards is not None and of_shards.copied else None

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
 from tfrecord_io.kit import RowFault, byte_size, short
 
@@ -422,7 +421,7 @@ def image_mime(data: bytes) -> str | None:
     >>> image_mime(b"GIF89a..."), image_mime(b"text")
     ('image/gif', None)
     """
-    return _MIMES.get(ForeignFile.looks_like(data[:18]) or "")
+    return _MIMES.get(ImageHeader.looks_like(data[:18]) or "")
 
 
 def thumbnail(
@@ -435,7 +434,7 @@ def thumbnail(
     """
     mime = image_mime(data)
     if mime is None:
-        form = ForeignFile.looks_like(data)
+        form = ImageHeader.looks_like(data)
         return Thumbnail(None, problem=f"cannot be decoded: {f'looks like {form}' if form else 'not a known format'}")
     try:
         import PIL.Image

@@ -44,6 +44,8 @@ class ImageHeader:
     """The form of an encoded image, as stored: an orientation in its metadata is not applied."""
 
     FORMATS: ClassVar[tuple[str, ...]] = IMAGE_FORMATS  # of Pillow, in which images are opened
+    SUFFIXES: ClassVar = ForeignFile.IMAGES  # of file names, by the name of the format
+    TIFF_MAGIC: ClassVar = ForeignFile.TIFF_MAGIC  # the first bytes of such files
 
     format: str  # a key of `ForeignFile.IMAGES`
     height: int
@@ -57,6 +59,11 @@ class ImageHeader:
     def pillow(purpose: str) -> Any:
         """The module PIL.Image; MissingDependencyError that names the purpose if it is not installed."""
         return pillow(purpose)
+
+    @staticmethod
+    def looks_like(head: bytes) -> str | None:
+        """Name the format of a file by its first bytes, a key of `SUFFIXES` for an image; None if unknown."""
+        return ForeignFile.looks_like(head)
 
     @property
     def has_palette(self) -> bool:

@@ -17,13 +17,13 @@ from typing import Any
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, TransferOptions
+from tfrecord_io.base import LIMITS, ProgressMeter, TransferOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, DerivedRecords, options_from_call
-from tfrecord_io.store import FileName, Listing, Location, RawFile, Source, resolve_inputs
+from tfrecord_io.store import FileName, Listing, Location, Source, resolve_inputs
 from tfrecord_io.typing import FileMode, Path, WriteReport
 from tfrecord_io.write import FrameSink
 
@@ -156,7 +156,7 @@ def _local_copy(source: Source) -> Iterator[str]:
         return
     with tempfile.TemporaryDirectory(prefix="array_record-") as folder_name:
         copy = os.path.join(folder_name, "records")
-        with RawFile(source.open(), None) as remote, open(copy, "wb") as file:
+        with source.open_file() as remote, open(copy, "wb") as file:
             shutil.copyfileobj(remote, file, _READ_BYTES)
         yield copy
 
@@ -254,7 +254,7 @@ def to_array_record(
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
-    for keyword in keywords.keys() - (FrameOptions.__dataclass_fields__.keys() - {"threads"}):
+    for keyword in keywords.keys() - (CallSource.FRAME_KEYWORDS - {"threads"}):
         raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
     options = f"group_size:{group_size},{record_compression}"
     # A dataset has the storage of its files itself.

@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import FrameOptions, OnDamage, ProgressMeter, StorageOptions
+from tfrecord_io.base import OnDamage, ProgressMeter, StorageOptions
 from tfrecord_io.bytes import MessageClasses
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import Dtype, check_keywords
+from tfrecord_io.kit import Dtype, ReadOptions, check_keywords
 from tfrecord_io.store import Folder, Source, resolve_inputs
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 
@@ -101,7 +101,7 @@ def read_events(
     """
     if on_error is not None:
         OnDamage.check(on_error, OnDamage.needs_no_report)
-    options = FrameOptions(storage_options=storage_options, progress=progress)
+    options = ReadOptions(storage_options=storage_options, progress=progress)
     storage = options.storage
     runs: list[str] = []
     scalars: list[_Scalar] = []

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import ExportOptions, StorageOptions
-from tfrecord_io.columns import BatchSource, TfdsInfo
+from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.kit import (
     WriteOptions,
@@ -287,7 +287,7 @@ class _Version:
 class _StoredColumns:
     """The stored columns of a stream, and the statistics of what went through."""
 
-    def __init__(self, columns: TfdsColumns, source: BatchSource) -> None:
+    def __init__(self, columns: TfdsColumns, source: Any) -> None:
         self._columns, self._batches = columns, source.batches
         self._rows = 0
         self._numbers: dict[str, _NumberStatistics] = {}  # by column

@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS, StorageOptions
-from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import check_choice, check_keywords, printable, warn
@@ -190,7 +189,7 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
         hook = None if with_masks else _drop_segmentation
         return json.loads(content, object_hook=hook, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        form = ForeignFile.looks_like(content)
+        form = ImageHeader.looks_like(content)
         reason = f"not valid JSON: {printable(error, 100)}" + (f"; it looks like {form}" if form is not None else "")
         raise DecodeError(reason, path=path, expected=_EXPECTED) from None
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.apps.file_formats.tables.table_files import open_decompressed_file, suffixes_of
+from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.bytes import Stream, open_decompressed
+from tfrecord_io.bytes import open_decompressed
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.kit import CODECS, Array
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
@@ -31,7 +31,7 @@ def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
         file = PathMatch.find(path, suffixes_of(TAR), storage).sources[0]
         if not file.can_be_read_again:
             return False
-        with closing(open_decompressed_file(file)) as opened:
+        with closing(file.open_decompressed()) as opened:
             archive = TarArchive(opened, file.path)
             members = islice((member for member in archive if member.isreg()), _MEMBERS)
             looked_at = [(member.name, _stream(archive, member, file.path) is not None) for member in members]
@@ -67,7 +67,7 @@ class _Records(DerivedRecords):
 
     def frames(self) -> Generator[Array]:
         has_records = False
-        with closing(open_decompressed_file(self.file)) as file:
+        with closing(self.file.open_decompressed()) as file:
             archive = TarArchive(file, self.file.path)
             for member in archive:
                 stream = _stream(archive, member, self.file.path)
@@ -120,7 +120,7 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     return _pieces(first, stream) if is_named or DerivedRecords.is_header(first.tobytes()) else None
 
 
-def _read_fully(stream: Stream, size: int) -> Array:
+def _read_fully(stream: Any, size: int) -> Array:
     """The next bytes of a stream, fewer at its end."""
     data = np.empty(size, np.uint8)
     done = 0
@@ -129,7 +129,7 @@ def _read_fully(stream: Stream, size: int) -> Array:
     return data[:done]
 
 
-def _pieces(first: Array, stream: Stream) -> Iterator[Array]:
+def _pieces(first: Array, stream: Any) -> Iterator[Array]:
     while len(first):
         yield first
         first = _read_fully(stream, _READ_BYTES)

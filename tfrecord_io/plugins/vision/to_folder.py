@@ -21,8 +21,7 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import OpenWriter, refuse_types
 from tfrecord_io.base import ExportOptions, ordered
-from tfrecord_io.bytes import ForeignFile
-from tfrecord_io.columns import Column, Projection, RawImages, declaration
+from tfrecord_io.columns import Column, ImageHeader, Projection, RawImages
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, RowFault, check_keywords, open_output, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
@@ -38,7 +37,7 @@ _MAGIC = {
     b"\x89PNG": ".png",
     b"GIF8": ".gif",
     b"BM": ".bmp",
-    **dict.fromkeys(ForeignFile.TIFF_MAGIC, ".tif"),
+    **dict.fromkeys(ImageHeader.TIFF_MAGIC, ".tif"),
     b"fLaC": ".flac",
     b"OggS": ".ogg",
     b"ID3": ".mp3",
@@ -358,7 +357,7 @@ def _image_column(schema: pa.Schema, kind: _Kind, image: str | None, raw: Mappin
         raise FeatureNotFoundError("no such column", feature=image, hint=f"it has: {', '.join(schema.names)}")
     field = schema.field(image)
     if image not in of_bytes and not Column(field).is_tensor:
-        casts = [f"{way} reads text as bytes" for way in declaration(printable(image), "binary")]
+        casts = [f"{way} reads text as bytes" for way in Column.declaration(printable(image), "binary")]
         hint, hint_cli = casts if t.is_string(field.type) else (None, None)
         got = Column(field).short_name
         raise SchemaError("files are bytes", feature=image, expected="binary", got=got, hint=hint, hint_cli=hint_cli)
@@ -533,7 +532,7 @@ def named_as_image(name: str, content: pa.Buffer) -> str:
 def _other_suffix(name: str, content: pa.Buffer) -> str | None:
     """The suffix of the content, if the name has that of another format of images."""
     suffix = file_suffix(content)
-    of_name = next((suffixes for suffixes in ForeignFile.IMAGES.values() if name.lower().endswith(suffixes)), ())
+    of_name = next((suffixes for suffixes in ImageHeader.SUFFIXES.values() if name.lower().endswith(suffixes)), ())
     return suffix if of_name and suffix in Folder.IMAGE_SUFFIXES and suffix not in of_name else None
 
 

@@ -17,13 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.apps.file_formats.tables.table_files import (
-    NumbersRows,
-    SourceOptions,
-    TableFiles,
-    TableSource,
-    open_decompressed_file,
-)
+from tfrecord_io.apps.file_formats.tables.table_files import NumbersRows, SourceOptions, TableFiles, TableSource
 from tfrecord_io.base import LIMITS, ProgressMeter
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
@@ -101,7 +95,7 @@ def _all_samples(
 ) -> Generator[tuple[str, Sample]]:
     """The samples of archives, each with the path of its archive."""
     for source in sources:
-        with closing(open_decompressed_file(source, meter)) as file:
+        with closing(source.open_decompressed(meter)) as file:
             for sample in _samples(file, source.path, options):
                 yield source.path, sample
 

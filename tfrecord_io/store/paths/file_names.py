@@ -334,6 +334,16 @@ class FileName:
         folder, _, name = path.rpartition("/")
         return cls(name, folder.rpartition("/")[2])
 
+    @staticmethod
+    def of_shard(base: str, index: int, count: int) -> str:
+        """The name of shard `index` of `count`; a suffix may follow, and `base` may have a directory."""
+        return ShardName.make(base, index, count)
+
+    @staticmethod
+    def new_id() -> str:
+        """An id for one writing of a dataset, of 16 hex digits."""
+        return ShardName.new_id()
+
     @property
     def is_records(self) -> bool:
         """True if it is the name of a file of records."""

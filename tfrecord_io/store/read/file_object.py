@@ -10,7 +10,8 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
 
-from tfrecord_io.base import hide_secrets
+from tfrecord_io.base import ProgressMeter, hide_secrets
+from tfrecord_io.bytes import Stream
 
 NO_RANGES = "the server does not support range requests: the file is read in order only"
 _SKIPPED_BYTES = 1 << 20  # read at a time
@@ -219,3 +220,26 @@ class RawFile(io.RawIOBase):
         if not self.closed:
             self._raw.close()
         super().close()
+
+
+class DecompressedFile(RawFile):
+    """The decompressed content of a file of `size` bytes as a Python file object.
+
+    A `meter`, if there is one, is advanced by the bytes of the file that are read, before decompression.
+    """
+
+    def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter | None) -> None:
+        super().__init__(stream, None)
+        self.compression = stream.compression  # None: the file is not compressed
+        self._stream, self._bytes, self._meter, self._counted = stream, size, meter, 0
+
+    def readinto(self, buffer: Any, /) -> int | None:
+        count = super().readinto(buffer)
+        if self._meter is None:
+            return count
+        used = self._stream.raw_offset
+        if count == 0 and len(buffer) and self._bytes is not None:
+            used = self._bytes
+        self._meter.advance(max(0, used - self._counted))
+        self._counted = max(self._counted, used)
+        return count

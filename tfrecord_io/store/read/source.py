@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, printable
+from tfrecord_io.base import LIMITS, MIB, ProgressMeter, printable
 from tfrecord_io.bytes import CODECS, Array, PlainStream, Raw, Stream, open_decompressed
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 SMALL_BYTES = 8 * MIB  # of a file that is read by one request
 _CHECKED_BYTES = 1 << 20  # read at a time
 _BUFFER_BYTES = 8 << 10  # small: columns of an array are read in pieces
+_DECOMPRESSED_BYTES = 1 << 20  # to read at once in order
 _ID_BYTES = 1 << 16  # of a manifest that are read for its id
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
@@ -441,6 +442,12 @@ class Source:
         except BaseException:
             raw.close()
             raise
+
+    def open_decompressed(self, meter: ProgressMeter | None = None) -> io.BufferedReader:
+        """Open the decompressed content, to be read in order; `meter` is advanced by the bytes of the file."""
+        from tfrecord_io.store.read.file_object import DecompressedFile
+
+        return io.BufferedReader(DecompressedFile(self.open_stream(), self.size, meter), _DECOMPRESSED_BYTES)
 
     def read(self, limit: int = -1) -> bytes:
         """All bytes of a small file, or slightly more than `limit` bytes of a larger one; of a pipe nothing is kept."""

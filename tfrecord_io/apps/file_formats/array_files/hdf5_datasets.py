@@ -25,7 +25,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import chunk_of
 from tfrecord_io.base import LIMITS
-from tfrecord_io.columns import Ragged, declaration, structured_columns
+from tfrecord_io.columns import Column, Ragged, structured_columns
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import FORMATS, Array, needs, printable
 from tfrecord_io.store import Source
@@ -396,7 +396,7 @@ def refuse_nuls(name: str, rows: Array) -> None:
     for row, cells in enumerate(rows.reshape(len(rows), -1).tolist()):
         if any(isinstance(cell, str) and "\0" in cell for cell in cells):
             advice = f'write it as bytes (schema={{…: "binary"}}), or {EXCLUDE}'
-            advice_cli = f"write it as bytes ({declaration(name, 'binary')[1]}), or {EXCLUDE_CLI}"
+            advice_cli = f"write it as bytes ({Column.declaration(name, 'binary')[1]}), or {EXCLUDE_CLI}"
             raise EncodeError(
                 "a text has a NUL, which HDF5 cannot store", feature=name, record=row, hint=advice, hint_cli=advice_cli
             )

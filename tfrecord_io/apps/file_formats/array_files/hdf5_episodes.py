@@ -36,7 +36,7 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     library_errors,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.base import Limits, column_list
+from tfrecord_io.base import Limits
 from tfrecord_io.columns import Column, Ragged, TensorValues, plain_array
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning, TFRecordError
 from tfrecord_io.kit import Array, printable, warn
@@ -212,7 +212,7 @@ class _File:
                 self.others.append(name)
         if not members:
             shown = "/".join(groups.parts)
-            names = f"the file has {column_list([*datasets][:8])}" if datasets else "the file has none"
+            names = f"the file has {Column.listed([*datasets][:8])}" if datasets else "the file has none"
             raise DecodeError(f"no group '{printable(shown)}' has datasets: {names}", path=self.path, expected=shown)
         shared = self._shared_attributes(groups)
         episodes = [self._episode(path, members[path], groups, shared) for path in sorted(members, key=_natural_key)]
@@ -498,7 +498,7 @@ class _Survey:
 
     def _warn(self) -> None:
         for path, names in self._left_out.items():
-            text = f"left out {column_list(names)}: no value of an episode"
+            text = f"left out {Column.listed(names)}: no value of an episode"
             warn(f"{printable(path)}: {text}", SchemaWarning)
 
 

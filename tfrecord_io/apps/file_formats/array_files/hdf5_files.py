@@ -27,7 +27,8 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_episodes import EpisodeGroup
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.base import Limits, Options, StorageOptions, column_list
+from tfrecord_io.base import Limits, Options, StorageOptions
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
 from tfrecord_io.kit import FORMATS, counted, for_cli, needs, open_output, printable, warn
 from tfrecord_io.store import PathMatch, Source, named_temporary_folder
@@ -114,7 +115,7 @@ def stream_of_file(
 
     if links.nowhere:
         is_needed = project([*chain.from_iterable(columns_by_array(dtypes).values()), *links.nowhere])
-        if left_out := column_list([name for name in links.nowhere if is_needed(name)]):
+        if left_out := Column.listed([name for name in links.nowhere if is_needed(name)]):
             warn(f"{source.path}: left out {left_out}: soft links of these names lead nowhere", SchemaWarning)
     try:
         return stream_of_group(dtypes, open, files=opened, path=source.path, project=project, labels=labels, **labelled)

@@ -7,7 +7,6 @@ big-endian: http://yann.lecun.com/exdb/mnist, "THE IDX FILE FORMAT".
 from __future__ import annotations
 
 import errno
-import io
 import math
 import os
 import re
@@ -28,7 +27,7 @@ from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import NpyHeader
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import CODECS, FORMATS, Array, Dtype, printable
-from tfrecord_io.store import FileName, RawFile, Source, named_temporary_folder
+from tfrecord_io.store import FileName, Source, named_temporary_folder
 
 BLOCK_BYTES = 8 << 20  # of rows read at a time
 _COPY_BYTES = 1 << 20
@@ -206,7 +205,6 @@ def idx_name(stem: str) -> str:
     return match["what"].removesuffix("s") if match else stem
 
 
-_BUFFER = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, OSError)
 _AS_NUMPY = "archives are read as NumPy writes them, stored or deflated"
@@ -216,13 +214,11 @@ Opener = Callable[..., ArrayFile]
 
 def open_array(source: Source, opener: Opener) -> ArrayFile:
     """Open an array file, which may be compressed, with the `opener` of its format."""
-    stream = source.open_stream()
-    if stream.compression is None:
-        stream.close()
-        file: Any = source.open_file()
-        seekable = True
-    else:
-        file, seekable = io.BufferedReader(RawFile(stream, None), _BUFFER), False
+    file: Any = source.open_decompressed()
+    seekable = file.raw.compression is None
+    if seekable:
+        file.close()
+        file = source.open_file()
     try:
         array = opener(file, source.path, seekable=seekable)
         if seekable and source.size is not None:

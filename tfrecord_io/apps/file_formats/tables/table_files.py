@@ -15,7 +15,6 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, StorageOptions, undo_after
-from tfrecord_io.bytes import Stream
 from tfrecord_io.columns import Column, Projection, Schema
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.kit import (
@@ -30,7 +29,7 @@ from tfrecord_io.kit import (
     selectable,
 )
 from tfrecord_io.read import AddedColumns, CallSource, RowFilter, options_from_call
-from tfrecord_io.store import Entry, PathMatch, RawFile, Source
+from tfrecord_io.store import Entry, PathMatch, Source
 from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
 from tfrecord_io.write import FrameSink
 
@@ -265,31 +264,6 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
         raise DecodeError(reason, path=path, expected=format) from error
 
 
-def open_decompressed_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
-    """Open a file, which may be compressed, to be read in order; `meter` is advanced by the bytes of the file."""
-    stream = source.open_stream()
-    raw = RawFile(stream, None) if meter is None else _MeteredFile(stream, source.size, meter)
-    return io.BufferedReader(raw, _BUFFER)
-
-
-class _MeteredFile(RawFile):
-    """A file that advances a progress bar by the bytes read, before decompression."""
-
-    def __init__(self, stream: Stream, size: int | None, meter: ProgressMeter) -> None:
-        super().__init__(stream, None)
-        self._stream, self._bytes, self._meter, self._counted = stream, size, meter, 0
-
-    def readinto(self, buffer: Any, /) -> int | None:
-        count = super().readinto(buffer)
-        stream = self._stream
-        used = stream.raw_offset
-        if count == 0 and len(buffer) and self._bytes is not None:
-            used = self._bytes
-        self._meter.advance(max(0, used - self._counted))
-        self._counted = max(self._counted, used)
-        return count
-
-
 def meter_batches(
     batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
 ) -> Iterator[pa.RecordBatch]:
@@ -305,11 +279,11 @@ def meter_batches(
 
 
 def open_text_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
-    """Open a file of text, as `open_decompressed_file`, to be read as UTF-8.
+    """Open a file of text, decompressed, to be read as UTF-8; `meter` is advanced by its bytes.
 
     UTF-16 and UTF-32, as spreadsheets export them, are known by their byte order mark.
     """
-    file = open_decompressed_file(source, meter)
+    file = source.open_decompressed(meter)
     start = file.peek(4)[:4]
     encoding = next((encoding for mark, encoding in _BYTE_ORDER_MARKS if start.startswith(mark)), None)
     return file if encoding is None else io.BufferedReader(_Utf8(file, encoding, source.path), _BUFFER)

@@ -33,7 +33,7 @@ from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, WriteOptions, check_choice, open_output, printable
 from tfrecord_io.read import CallSource, options_from_call
-from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder, ShardName
+from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder
 from tfrecord_io.typing import WriteMode, WriteReport
 from tfrecord_io.write import WrittenFile
 
@@ -292,7 +292,7 @@ class _Target:
                 root = os.path.join(scratch, "files")
                 os.makedirs(root)
                 folder = None
-            yield _Stage(root, scratch, "" if mode == "error" else ShardName.new_id(), folder)
+            yield _Stage(root, scratch, "" if mode == "error" else FileName.new_id(), folder)
 
     def publish(self, stage: _Stage, rows: dict[str, int]) -> list[WrittenFile]:
         """Put the files into the folder, and remove the old versions."""

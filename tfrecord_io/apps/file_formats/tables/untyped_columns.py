@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Column, Overrides, Projection, Schema, declaration
+from tfrecord_io.columns import Column, Overrides, Projection, Schema
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import printable
 
@@ -161,7 +161,7 @@ def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternati
 def text_hints(name: str, type_: pa.DataType) -> tuple[str, str]:
     """Hints to declare a column of numbers as text, in Python and for the command."""
     as_text = str(_as_text(type_)).replace("item: ", "")
-    hint, hint_cli = (f"declare the column as text with {way}" for way in declaration(name, as_text))
+    hint, hint_cli = (f"declare the column as text with {way}" for way in Column.declaration(name, as_text))
     return hint, hint_cli
 
 
