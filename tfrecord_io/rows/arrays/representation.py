@@ -560,6 +560,8 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
             values = "lists" if Column(value).is_list else "arrays of several shapes"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of {values}"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
+            if not Column(value).is_list:
+                advice += "; declare pictures by tfr.image(…, resize=(height, width))"
             raise SchemaError(
                 reason,
                 feature=field.name,
