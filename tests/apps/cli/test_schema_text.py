@@ -168,3 +168,39 @@ def test_columns_of_folders_are_no_features_of_declared_types(tmp_path: Path) ->
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "day=1" / "a.tfrecord")
     schema, source, _ = resolve_schema(tmp_path, "feature_description", {"schema": {"n": "int32"}})
     assert (schema.names, source) == (["n"], "schema=")
+
+
+def test_descriptions_of_arrays_have_the_features_with_their_sizes() -> None:
+    pixels = tfr.tensor("uint8", ("height", "width", 3))
+    schema = tfr.Schema(
+        {
+            "image": pixels,
+            "needed": tfr.tensor("uint8", ("rows", None), required=True),
+            "data": tfr.tensor("uint8", "shape"),
+            "frames": tfr.list_(pixels),
+            "width": "int64",
+        }
+    )
+    text = schema_text(schema, "feature_description")
+    for line in (
+        "'image': tf.io.VarLenFeature(dtype=tf.string)",
+        "'needed': tf.io.FixedLenFeature(shape=(), dtype=tf.string)",
+        "'frames': tf.io.VarLenFeature(dtype=tf.string)",
+        "'height': tf.io.FixedLenFeature(shape=(), dtype=tf.int64, default_value=0)",
+        "'rows': tf.io.FixedLenFeature(shape=(), dtype=tf.int64)",
+        "'width': tf.io.VarLenFeature(dtype=tf.int64)",
+        "decode_raw(parsed['image'].values[0], tf.uint8), [parsed['height'], parsed['width'].values[0], 3])",
+        "decode_raw(parsed['needed'], tf.uint8), [parsed['rows'], -1])",
+    ):
+        assert line in text
+    assert all(word not in text for word in ("image/shape", "needed/shape", "# 'frames'"))
+
+
+def test_tfx_and_arrow_schemas_keep_where_shapes_stand() -> None:
+    pixels = tfr.tensor("uint8", ("height", "width", 3))
+    schema = tfr.Schema({"image": pixels, "frames": tfr.list_(pixels), "pair": tfr.list_(pixels, 2, required=True)})
+    assert tfr.Schema.from_tfx(schema.to_tfx()) == schema
+    assert schema.to_tfx().count("type: BYTES") == 3
+    names: dict[str, Any] = {}
+    exec(schema_text(schema, "arrow"), names)
+    assert tfr.Schema.from_arrow(names["schema"]) == schema

@@ -87,7 +87,9 @@ def _arrow(schema: Schema) -> str:
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        kept = {key: value for key, value in (f.metadata or {}).items() if key in (Dtype.KEY, Column.ENCODING_KEY)}
+        known = f.metadata or {}
+        has_source = ShapeSource.entry_of(known) is not None
+        kept = {k: value for k, value in known.items() if has_source or k in (Dtype.KEY, Column.ENCODING_KEY)}
         metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])
@@ -123,21 +125,22 @@ def _arrow_type(type_: pa.DataType) -> str:
 
 def _feature_description(schema: Schema) -> str:
     """TensorFlow's feature descriptions, as code that works with `tf.io` and `tfrecord_io`."""
-    parts = [("feature_description", schema.to_feature_description())]
+    description = schema.to_feature_description()
+    parts = [("feature_description", description)]
     if any(f.part == Column.FEATURE_LIST for f in schema):
         parts.append(("sequence_features", schema.to_feature_description(part=Column.FEATURE_LIST)))
     lines = ["import tensorflow as tf", ""]
     for name, features in parts:
         lines += [f"{name} = {{", *(f"    {key!r}: {_feature(feature)}," for key, feature in features.items()), "}"]
-    hints = [hint for f in schema if f.part != Column.FEATURE_LIST and (hint := _decode_raw_hint(f))]
+    hints = [hint for f in schema if f.part != Column.FEATURE_LIST and (hint := _decode_raw_hint(f, description))]
     if hints:
         lines += ["", "# raw bytes, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
     return "\n".join(lines)
 
 
-def _decode_raw_hint(f: Field) -> str:
+def _decode_raw_hint(f: Field, description: Mapping[str, Any]) -> str:
     """A comment that shows how TensorFlow decodes raw bytes; empty for other columns and unsupported dtypes."""
-    if not TensorEncoding.of(f.encoding).companions:
+    if f.is_list_of_arrays or not TensorEncoding.of(f.encoding).companions:
         return ""
     if Column(f.type).is_tensor:
         element, shape = Column(f.tensor).dtype_and_shape
@@ -148,10 +151,25 @@ def _decode_raw_hint(f: Field) -> str:
         element = Dtype.of_arrow(type_, f.metadata)
     if not element.is_decoded_raw:
         return ""
-    axes = [-1 if axis is None else axis for axis in shape]
-    to = f"parsed[{ShapeSource.companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    source = ShapeSource.from_metadata(f.metadata, f.feature)
+    if source is not None:
+        to = _stated_shape(source, description)
+    elif shape.count(None) > 1:
+        to = f"parsed[{ShapeSource.companions(f.feature)[0]!r}]"
+    else:
+        to = str([-1 if axis is None else axis for axis in shape])
     content = f"parsed[{f.feature!r}]" if f.required else f"parsed[{f.feature!r}].values[0]"
     return f"# {f.column!r}: tf.reshape(tf.io.decode_raw({content}, tf.{element.name}), {to})"
+
+
+def _stated_shape(source: ShapeSource, description: Mapping[str, Any]) -> str:
+    """The shape of a column whose sizes stand in other features, which the feature description has, too."""
+    sparse = {name for name, feature in description.items() if not hasattr(feature, "shape")}
+    if isinstance(source.axes, str):
+        return f"parsed[{source.axes!r}]{'.values' if source.axes in sparse else ''}"
+    values = {axis: f"parsed[{axis!r}]{'.values[0]' if axis in sparse else ''}" for axis in source.sizes}
+    axes = [values[axis] if isinstance(axis, str) else axis for axis in source.axes]
+    return f"[{', '.join('-1' if axis is None else str(axis) for axis in axes)}]"
 
 
 def _feature(feature: Any) -> str:

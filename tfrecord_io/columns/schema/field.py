@@ -40,6 +40,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
     element_and_shape,
+    encoding_rules,
     is_any_tensor,
     is_composed,
     is_fixed_shape_tensor,
@@ -383,6 +384,22 @@ class Field:
     def value(self) -> pa.DataType:
         """Type of a row's value; for a feature list that of one step, for a list of arrays that of one array."""
         return self.type.value_type if self.part == FEATURE_LIST or self.is_list_of_arrays else self.type
+
+    @property
+    def shape_source(self) -> ShapeSource | None:
+        """Where the shape and the dtype of the arrays stand, if that is in other features than companions."""
+        return ShapeSource.from_metadata(self.metadata, self.feature)
+
+    @property
+    def is_stored_as_bytes(self) -> bool:
+        """True if each value, or array, is one of bytes in a record, as far as that is known without a record.
+
+        Arrays whose shape stands in other features are, unless the records that were looked at have lists of numbers.
+        """
+        if encoding_rules(self.encoding).one_value_per_cell:
+            return True
+        source = self.shape_source
+        return source is not None and source.encoding != LIST
 
     @property
     def is_list_of_arrays(self) -> bool:

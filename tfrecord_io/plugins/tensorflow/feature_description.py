@@ -28,7 +28,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
 )
 from tfrecord_io.columns import Column, Composite, SparseColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.kit import TensorEncoding, printable
+from tfrecord_io.kit import printable
 from tfrecord_io.typing import Field
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
@@ -137,7 +137,20 @@ def to_feature_description(fields: Iterable[Field], part: str = Column.CONTEXT) 
             description[sparse[0]] = sparse[1]
         elif f.feature not in indices:
             description.update(_describe(f))
+    for f, _ in described:
+        for name, feature in _sizes(f).items():
+            description.setdefault(name, feature)
     return description
+
+
+def _sizes(f: Field) -> dict[str, Feature]:
+    """The features that state the shape of the arrays of a column, which TensorFlow needs beside them."""
+    source = f.shape_source
+    if source is None:
+        return {}
+    is_single = not isinstance(source.axes, str) and not f.is_list_of_arrays
+    size = FixedLenFeature((), "int64", None if f.required else 0)
+    return {name: size if is_single else VarLenFeature("int64") for name in source.sizes}
 
 
 def _sparse_feature(f: Field) -> tuple[str, SparseFeature] | None:
@@ -200,7 +213,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 def _is_bytes(f: Field) -> bool:
     """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
-    if TensorEncoding.of(f.encoding).one_value_per_cell:
+    if f.is_stored_as_bytes:
         return True
     if not Column(f.value).is_tensor:
         return False

@@ -46,7 +46,6 @@ from tfrecord_io import Schema, tensor
 from tfrecord_io.base import Options, StorageOptions
 from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.kit import TensorEncoding
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
@@ -511,7 +510,7 @@ def feature_message(field: Field) -> Any:
     if field.required:
         message.presence.min_fraction = 1
         message.presence.min_count = 1
-    if TensorEncoding.of(field.encoding).one_value_per_cell:
+    if field.is_stored_as_bytes:
         message.type = BYTES
         if not field.is_list_of_arrays:
             _set_single(message, bool(field.required))
@@ -601,7 +600,7 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
         return _set_sparse(message.sparse_tensor, field, sparse), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and Column(field.type).is_list)
-    is_dense = has_count and field.part == Column.CONTEXT and not TensorEncoding.of(field.encoding).one_value_per_cell
+    is_dense = has_count and field.part == Column.CONTEXT and not field.is_stored_as_bytes
     default = field.default
     while isinstance(default, list) and default and all(item == default[0] for item in default):
         default = default[0]
