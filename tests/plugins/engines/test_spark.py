@@ -609,20 +609,6 @@ def test_options_of_spark_tfrecord(spark: Any, tmp_path: Path) -> None:
         opened(spark, tmp_path / "out", recordType="Sample")
 
 
-@pytest.mark.parametrize(("page", "count"), [("coming-from.md", 1)])
-def test_the_programs_of_a_page(
-    spark: Any, page: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Run the ``py`` blocks of a page that need Spark; other tests run the page without it."""
-    text = (Path(__file__).parents[3] / "docs" / page).read_text(encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    namespace: dict[str, Any] = {"tfr": tfr}
-    programs = re.findall(r"^```py\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
-    assert len(programs) == count
-    for program in programs:
-        exec(compile(program, page, "exec", dont_inherit=True), namespace)
-
-
 def dying_batches(batches: Any, marker: str) -> Any:
     for batch in batches:
         if 777 in batch["n"].to_pylist():
