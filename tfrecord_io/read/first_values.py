@@ -8,7 +8,6 @@ Tests: tests/read/test_first_values.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -48,7 +47,7 @@ def _cut(source: Source, options: ScanOptions, most: int) -> Source | None:
             frames = [_first_values(file, begin, end) for begin, end in pairwise(bounds) if begin < _BYTES]
     except (TFRecordError, ValueError, OSError):  # the read of the file says what is wrong
         return None
-    return replace(source, derived=FirstRecords(frames), size=sum(map(len, frames)))
+    return source.replace(derived=FirstRecords(frames), size=sum(map(len, frames)))
 
 
 def _first_sizes(file: RandomAccessFile, options: ScanOptions, most: int) -> list[int]:
