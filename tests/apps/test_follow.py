@@ -213,6 +213,34 @@ def test_a_version_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytes
     assert since(tmp_path, versions[-3]) == [6, 7]
 
 
+def test_an_offset_of_the_rows_before_a_refresh_gives_the_added_rows_or_is_refused(tmp_path: Path) -> None:
+    for form, keywords in (("shards", {}), ("folders", FORMS["folders"])):
+        path = tmp_path / form
+        append(path, 0, 1, 2, **keywords)
+        opened = tfr.dataset(path)
+        rows = opened.rows
+        assert rows is not None
+        assert opened.refresh().offset(rows).to_table()["x"].to_pylist() == []
+        append(path, 3, **keywords)  # in the last folder
+        later = pickle.loads(pickle.dumps(opened.refresh().select(["x"])))
+        assert later.offset(rows).to_table()["x"].to_pylist() == [3]
+        append(path, 4, **keywords)
+        if form == "shards":
+            tfr.compact(path)
+            assert opened.refresh().offset(rows).to_table()["x"].to_pylist() == [3, 4]
+            continue
+        for compacts in (False, True):
+            if compacts:
+                tfr.compact(path)
+            with pytest.raises(ValueError, match=r"not the last ones.*follow\(path, since="):
+                opened.refresh().offset(rows)
+        assert len(opened.refresh().offset(rows - 1).to_table()) == 3  # a page of any rows
+        assert len(tfr.dataset(path).offset(rows).to_table()) == 2
+        tfr.write_tfrecord(tfr.read_table(path), path, mode="overwrite", **keywords)
+        with pytest.raises(ReplacedError, match="rows were replaced since"):
+            opened.refresh().offset(rows)
+
+
 def test_what_cannot_be_followed_is_refused(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     with pytest.raises(ValueError, match=r"needs one dataset with a manifest.*adopt"):

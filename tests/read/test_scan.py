@@ -77,6 +77,13 @@ def test_a_scan_is_opened_in_a_spawned_process(tmp_path: Path) -> None:
     assert in_other_process(table_of_scan, pickle.dumps(scan)) == tfr.read_table(path).to_pylist()
 
 
+def test_a_pickled_scan_filters_by_a_column_that_its_schema_does_not_have(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3], "y": [1, 2, 3]}, tmp_path / "a.tfrecord")
+    opened = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": "int64"}).filter([("y", ">", 1)])
+    copy = pickle.loads(pickle.dumps(opened))
+    assert copy.to_table().to_pydict() == opened.to_table().to_pydict() == {"x": [2, 3]}
+
+
 def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     for number in range(1000):

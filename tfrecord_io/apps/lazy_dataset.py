@@ -320,7 +320,10 @@ class Dataset(_Shown):
         Raises
         ------
         ValueError
-            The dataset has a filter, before which an offset counts.
+            The dataset has a filter, before which an offset counts; or it was refreshed, and `n` is its number of rows
+            before, but rows that were added are not the last ones, as beside folders: `tfrecord_io.follow` gives them.
+        ReplacedError
+            `n` is the number of rows before the dataset, in folders, was refreshed, and rows were replaced since.
 
         Examples
         --------

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import ReplacedError
+from tfrecord_io.read.dataset_version import Version, version_of
 from tfrecord_io.read.live_scan import refresh_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.sources import choose_records
@@ -26,33 +26,6 @@ from tfrecord_io.store import Manifest, Source
 AnyScan = TypeVar("AnyScan", bound=Scan)
 _BEFORE_ALL = -1  # the commit before the first one
 _TRIES = 5  # while other writers replace the manifest
-
-
-class Version(NamedTuple):
-    """A version of a dataset: the writing since which no rows were replaced, and the number of the last change."""
-
-    line: str
-    commit: int
-
-    @classmethod
-    def parse(cls, text: object, keyword: str = "since") -> Version:
-        """The version that the text of a keyword names; TypeError or ValueError for what is none."""
-        if not isinstance(text, str):
-            raise TypeError(f"{keyword}={text!r}: expected a text, as `Dataset.version` has it")
-        match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
-        if match is None:
-            raise ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
-        return cls(match[1], int(match[2]))
-
-    def __str__(self) -> str:
-        return f"{self.line}.{self.commit}"
-
-
-def version_of(scan: Scan) -> Version | None:
-    """The version of the dataset of a scan; None if no manifest states one for all of its files, or several do."""
-    manifests = scan.sources.manifests
-    manifest = next(iter(manifests)) if len(manifests) == 1 else None
-    return None if manifest is None else Version(manifest.line, manifest.commit)
 
 
 def check_followed(scan: Scan, since: Version | None) -> None:
@@ -104,6 +77,33 @@ def find_added(scan: AnyScan, since: Version | None, until: Version | None = Non
     raise OSError(errno.EBUSY, "other writers replace this dataset again and again; do so later", latest.files[0])
 
 
+def check_added_are_last(scan: Scan, version: str) -> None:
+    """Raise ValueError if rows that were added after a version have rows of before behind them; and ReplacedError."""
+    since, latest = Version.parse(version), version_of(scan)
+    if latest is None or (manifest := _current(scan, since)) is None:
+        return
+    directory, counts = _directory_of(scan), manifest.counts
+    records = dict(zip(manifest.paths, counts, strict=True))
+    begins, count = dict[str, int](), 0
+    for path in scan.sources.paths:
+        name = path.removeprefix(directory)
+        begins[name], count = count, count + records.get(name, 0)
+    ends, first, added = [*accumulate(counts)], count, 0
+    for _, begin, end in manifest.added_runs(since.commit, latest.commit):
+        for at, rows in _rows_in_files(ends, begin, end):
+            if (file_begin := begins.get(manifest.files[at].path)) is not None:
+                first, added = min(first, file_begin + int(rows[0])), added + len(rows)
+    if first + added < count:
+        text = "rows that were added since are not the last ones, as files are read in the order of their folders"
+        raise ValueError(f"{text}: tfrecord_io.follow(path, since={version!r}) gives them")
+
+
+def _directory_of(scan: Scan) -> str:
+    """The directory of the manifest of a scan, with its slash, as paths of files begin."""
+    path = _path_and_id(scan)[1]
+    return path[: len(path) - len(os.path.basename(path))]
+
+
 def _path_and_id(scan: Scan) -> tuple[str, str, str]:
     """The path of the manifest of a scan, in its filesystem and for messages, and the id that it had."""
     shard = scan.sources[0].shard
@@ -132,8 +132,7 @@ def _current(scan: Scan, since: Version) -> Manifest | None:
 
 def _select_added(scan: AnyScan, manifest: Manifest, since: Version, until: Version) -> AnyScan | None:
     """The rows of a scan whose commits come after one version, up to another; the manifest is at least as new."""
-    path = _path_and_id(scan)[1]
-    directory = path[: len(path) - len(os.path.basename(path))]
+    directory = _directory_of(scan)
     numbers = {path.removeprefix(directory): number for number, path in enumerate(scan.sources.paths)}
     ends = [*accumulate(manifest.counts)]
     chosen: list[tuple[Source, Array | None]] = []

@@ -67,7 +67,11 @@ class LazyScan(Scan):
     filter_rows.__doc__ = apply_filter.__doc__
 
     def skip(self, rows: int) -> Self:
-        """Leave out the first rows."""
+        """Leave out the first rows; ValueError if they are to be those before the scan was refreshed, and are not."""
+        if self.refreshed is not None and rows == self.refreshed.rows:
+            from tfrecord_io.read.followed_rows import check_added_are_last
+
+            check_added_are_last(self, self.refreshed.version)
         return skip_rows(self, rows)
 
     def refresh_files(self) -> Self:
@@ -77,20 +81,22 @@ class LazyScan(Scan):
     @property
     def version(self) -> str | None:
         """The version of the dataset, as text; None if no manifest states one for all files."""
-        from tfrecord_io.read.followed_rows import version_of
+        from tfrecord_io.read.dataset_version import version_of
 
         version = version_of(self)
         return None if version is None else str(version)
 
     def check_followed(self, version: str | None, keyword: str = "since") -> None:
         """Raise the errors of `added_since` that follow from the files as they are now and from the version."""
-        from tfrecord_io.read.followed_rows import Version, check_followed
+        from tfrecord_io.read.dataset_version import Version
+        from tfrecord_io.read.followed_rows import check_followed
 
         check_followed(self, None if version is None else Version.parse(version, keyword))
 
     def added_since(self, version: str | None, until: str | None = None) -> tuple[Self | None, str]:
         """Rows added after a version, and the version with these rows; see `find_added`."""
-        from tfrecord_io.read.followed_rows import Version, find_added
+        from tfrecord_io.read.dataset_version import Version
+        from tfrecord_io.read.followed_rows import find_added
 
         first = None if version is None else Version.parse(version)
         last = None if until is None else Version.parse(until, "until")

@@ -12,7 +12,7 @@ from tfrecord_io.base import did_you_mean
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.dataset_splits import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
-from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.scan import Before, Scan
 from tfrecord_io.read.source_resolution import plan_sources
 from tfrecord_io.store import Source, Sources
 
@@ -32,7 +32,7 @@ def refresh_scan(scan: AnyScan, sources: Sources | None = None) -> AnyScan:
     latest = latest.with_selection(limit=scan.selection.limit, offset=scan.selection.offset)
     names = ("sources", "options", "selection", "resolved", "partitions", "sidecar", "compiled")
     plan: dict[str, Any] = {name: getattr(latest, name) for name in names}
-    result = replace(scan, **plan, selected=None, row_filter=None)
+    result = replace(scan, **plan, selected=None, row_filter=None, refreshed=_describe_before(scan))
     if scan.row_filter is not None:
         result = apply_filter(result, scan.row_filter.condition)
     if scan.selected is None:
@@ -43,6 +43,14 @@ def refresh_scan(scan: AnyScan, sources: Sources | None = None) -> AnyScan:
             hint = did_you_mean(name, result.compiled.schema.names, lists_names=True)
             raise FeatureNotFoundError(reason, feature=name, hint=hint)
     return result.only(scan.selected)
+
+
+def _describe_before(scan: Scan) -> Before | None:
+    """What `LazyScan.skip` has to know of a scan whose rows have the order of folders; None for other scans."""
+    from tfrecord_io.read.dataset_version import version_of
+
+    rows, version = scan.rows, version_of(scan)
+    return Before(rows, str(version)) if scan.partitions.names and rows and version is not None else None
 
 
 class LiveScan:

@@ -122,6 +122,13 @@ class Origin(NamedTuple):
     selection: Selection
 
 
+class Before(NamedTuple):
+    """A dataset before its files were looked up again."""
+
+    rows: int
+    version: str
+
+
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scan:
     """A read of files under a schema; it holds no open file, thread or lock.
@@ -150,6 +157,7 @@ class Scan:
     # Where not all records are read: the records to read, by file; `sources` has only files with such records.
     picked: tuple[PickedSource, ...] | None = None
     left_out: int = 0  # so many records at the start of `picked` come before the first one of the scan
+    refreshed: Before | None = None  # what the scan was before its files were looked up again, if they are in folders
     # Both without the columns that the filter added to ``schema=``, which are not delivered.
     narrow: tuple[ScanOptions, Selection] | None = None
     # What another scan of the same columns has compiled.
@@ -746,7 +754,8 @@ _PICKLED = [f.name for f in fields(Scan) if f.name not in ("sources", "picked", 
 
 
 def _unpickle(kind: type[Scan], sources: PackedSources | Sources, *state: Any) -> Scan:
-    return kind(sources if isinstance(sources, Sources) else Sources(sources.unpack()), *state)
+    unpacked = sources if isinstance(sources, Sources) else Sources(sources.unpack())
+    return kind(unpacked, **dict(zip(_PICKLED, state, strict=True)))
 
 
 def _decode_settings(
