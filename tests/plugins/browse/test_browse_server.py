@@ -265,12 +265,28 @@ def test_two_datasets_are_shown_where_they_differ(client: Any, tmp_path: Path, k
     tfr.write_tfrecord(a, tmp_path / "a.tfrecord")
     tfr.write_tfrecord(b, tmp_path / "b.tfrecord")
     served = client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key=key)
-    if key is not None:
-        served.server._pages.other.keys(key).join()
+    assert served.ask("info")["files"].endswith(f"; + is b.tfrecord, by {key or 'row'}")
     cells = [row["cells"][1] for row in served.ask("rows", first=0, count=3, columns="0,1")["rows"]]
     assert ["<ins>" in cell for cell in cells] == [False, True, False]
     assert "<del>" in cells[1]
     assert "21" in cells[1]
+
+
+def test_rows_wait_for_the_keys_of_the_other_dataset(client: Any, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.plugins.browse import browsed_dataset
+
+    monkeypatch.setattr(browsed_dataset, "_MOST_KEYS", 50)
+    served = client(words, words, key="n")
+    answer = served.get("rows", first=0, count=3, columns="0,1")
+    assert (answer.status_code, "more than 50 keys" in answer.json()["error"]) == (400, True)
+
+
+def test_what_is_taken_away_reads_as_the_page_does(client: Any, tmp_path: Path) -> None:
+    with tfr.RecordWriter(tmp_path / "a.tfrecord") as writer:
+        writer.write(b"no message")
+    lines = client(tmp_path / "a.tfrecord").ask("lines")
+    assert lines["command"].endswith("--record-type bytes")
+    assert eval(lines["python"], {"tfr": tfr}).to_pydict() == {"record": [b"no message"]}
 
 
 def test_features_of_sequences_have_their_steps(client: Any, tmp_path: Path) -> None:

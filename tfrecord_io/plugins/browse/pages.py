@@ -90,15 +90,14 @@ class Pages:
             side.reload()
         dataset = self.dataset
         size = "" if dataset.scan.bytes is None else f", {byte_size(dataset.scan.bytes)}"
-        paths = _paths_of(dataset)
-        name = os.path.basename(paths[0].rstrip("/")) if paths else "no files"
+        compared = "" if self.other is None else f"; + is {_title(self.other)}, by {printable(self.key or 'row', 80)}"
         addresses = [dataset.map.address(number) for number in range(min(3, dataset.map.find(3)))]
         images = [name for name in dataset.names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
         rows = [row for _, row in dataset.rows(addresses, images) if not isinstance(row, Problem)] if images else []
         values = {name: next((row for row in rows if row[name] is not None), None) for name in images}
         return {
-            "title": name if len(paths) < 2 else f"{name} and {counted(len(paths) - 1, 'more path')}",
-            "files": f"{counted(len(dataset.scan.files), 'file')}{size}, schema {dataset.map.schema_source}",
+            "title": _title(dataset),
+            "files": f"{counted(len(dataset.scan.files), 'file')}{size}, schema {dataset.map.schema_source}{compared}",
             "names": [text(name, 120) or "(empty)" for name in dataset.names],
             "plain": dataset.names,
             "types": [text(Column(field).type_name, 80) for field in dataset.schema],
@@ -175,11 +174,14 @@ class Pages:
             end = other.map.find(max(filter(None, numbers.values()), default=0) + 1)
             partners = {a: other.map.address(n) for a, n in numbers.items() if n is not None and n < end}
         else:
-            keys = other.keys(self.key).addresses
+            keys = other.keys(self.key)
+            keys.join(1)
+            if keys.error or not keys.is_complete:
+                raise ValueError(keys.error or f"The keys of {_title(other)} are being read: {keys.progress:.0%}")
             for address, row in self.dataset.rows(addresses, [self.key]):
                 value = None if isinstance(row, Problem) else row[self.key]
-                if value in keys:
-                    partners[address] = keys[value]
+                if value in keys.addresses:
+                    partners[address] = keys.addresses[value]
         shared = [name for name in names if name in other.names]
         cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
         missing = element("span", "no such column", class_="null")
@@ -232,7 +234,11 @@ class Pages:
         paths = dataset.scan.files if len(dataset.scan.files) <= 3 else _paths_of(dataset)
         command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
         command += [part for name in names for part in ("-c", name.replace(",", "?"))]
-        source = repr(paths[0] if len(paths) == 1 else paths)
+        changes = dataset.scan.options.changes
+        how = {name: changes[name] for name in ("record_type", "compression", "split") if name in changes}
+        command += [part for name, value in how.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        stated = (f"{name}={value!r}" for name, value in how.items())
+        source = ", ".join([repr(paths[0] if len(paths) == 1 else paths), *stated])
         python = f"tfr.dataset({source})" + (f".filter({where!r})" if where else "")
         python += f".select({names!r})" if names else ""
         return {"command": shlex.join(command), "python": f"{python}.to_table()"}
@@ -301,6 +307,12 @@ def _paths_of(dataset: BrowsedDataset) -> list[str]:
     if all(isinstance(part, str | os.PathLike) for part in parts):
         return [os.fspath(part) for part in parts]
     return list(dataset.scan.files)
+
+
+def _title(dataset: BrowsedDataset) -> str:
+    paths = _paths_of(dataset)
+    name = os.path.basename(paths[0].rstrip("/")) if paths else "no files"
+    return name if len(paths) < 2 else f"{name} and {counted(len(paths) - 1, 'more path')}"
 
 
 def _parts(source: Any) -> list[Any]:

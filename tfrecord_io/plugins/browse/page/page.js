@@ -158,9 +158,9 @@ async function loadChunk(chunk, columns) {
     if (answer.rows.length < Math.min(CHUNK, rows() - first)) setTimeout(() => chunks.delete(name), 500)
     say("")
   } catch (error) {
-    chunks.delete(name)
     if (error.name === "AbortError") return
-    say(error.message)
+    setTimeout(() => chunks.delete(name) && draw(), 1000)
+    return say(error.message)
   }
   requestAnimationFrame(draw)
 }
@@ -430,7 +430,10 @@ async function poll(where, forgotten = "") {
     showCount()
     if (!answer.complete) polling = setTimeout(() => poll(where), 200)
   } catch (error) {
-    if (where === state.where) say(error.message)
+    if (where !== state.where) return
+    say(error.message)
+    state.found = {count: 0, complete: true}
+    refresh()
   }
 }
 
