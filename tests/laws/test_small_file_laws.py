@@ -21,8 +21,8 @@ from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s
 from strategies import sequence_example
 from tfrecord_io.base import ReadOptions
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.chunks import chunk_reader
-from tfrecord_io.read.opening import CallSource
 
 FEATURES = {
     "a": st.integers(-3, 300).map(int64s),

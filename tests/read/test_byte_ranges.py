@@ -25,10 +25,10 @@ from tfrecord_io.bytes.compression import CODECS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.byte_ranges import SplitFiles, align_sources
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.chunks.block_walker import BlockWalker, RecordFile
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.find_boundaries import find_boundaries
-from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs

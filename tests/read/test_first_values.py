@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.read import first_values, row_filter, stored_record
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.record_map import RecordMap
 
 LONG = "é" * 600

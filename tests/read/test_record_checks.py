@@ -21,7 +21,7 @@ from records import blobs, example, int64s, written
 from strategies import sequence_example
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
 
 N = 200

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.read import record_map
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.record_map import MappedFrames, RecordMap
 
 

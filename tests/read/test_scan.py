@@ -14,7 +14,7 @@ import tfrecord_io as tfr
 from in_processes import batches_of, in_other_process, record_of, table_of_scan
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.scan_rows import ScanRows
 

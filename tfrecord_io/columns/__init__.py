@@ -69,8 +69,8 @@ _HOMES = {
     "FeatureValues": "feature_values",  # Values of one feature in all records
     "Field": "schema.field",  # A column and the feature that it is read from
     "TfdsInfo": "schema.formats.tfds_info",  # Facts of ``dataset_info.json``
-    "ImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about pixels
-    "RawImageForm": "schema.image_form",  # The arguments of `tfrecord_io.image` about raw pixels
+    "ImageForm": "schema.image_form",  # Form that the decoded images of a column get: mode, size, fit
+    "RawImageForm": "schema.image_form",  # Form of raw pixels: layout, mode, size
     "InferredSchema": "schema.inferred_schema",  # A `Schema` and the evidence for it
     "KindCount": "schema.inferred_type",  # How many records have values of one feature type in a feature
     "Observation": "schema.inferred_type",  # Evidence of some records about one column

@@ -20,7 +20,7 @@ _HOMES = {
     "write_indexes": "file_indexes",  # Write the index of each file
     "IndexWriter": "index.write_index",  # Collects the sizes of the records written to a file
     "LazyScan": "lazy_scan",  # A scan that finds its schema later
-    "CallSource": "opening",  # The source that a call is given
+    "CallSource": "call_source",  # The source that a call is given
     "AddedColumns": "added_columns",  # The columns whose values are in directory names, or are paths
     "NumberedRows": "reader",  # The rows of a reader, and their numbers among all records
     "Reader": "reader",  # Record batches of one schema from TFRecord files

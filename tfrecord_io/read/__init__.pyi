@@ -2,6 +2,7 @@
 
 from tfrecord_io.read.added_columns import AddedColumns as AddedColumns
 from tfrecord_io.read.call_options import options_from_call as options_from_call
+from tfrecord_io.read.call_source import CallSource as CallSource
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
 from tfrecord_io.read.chunks.block_walker import RecordFile as RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery as Recovery
@@ -15,7 +16,6 @@ from tfrecord_io.read.file_indexes import check_indexes as check_indexes
 from tfrecord_io.read.file_indexes import write_indexes as write_indexes
 from tfrecord_io.read.index.write_index import IndexWriter as IndexWriter
 from tfrecord_io.read.lazy_scan import LazyScan as LazyScan
-from tfrecord_io.read.opening import CallSource as CallSource
 from tfrecord_io.read.reader import NumberedRows as NumberedRows
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_map import RecordMap as RecordMap

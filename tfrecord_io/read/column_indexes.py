@@ -67,7 +67,7 @@ class ColumnIndexes:
         if not self.columns or not any(files.values()):
             return
         from tfrecord_io.read.build_column_index import index_columns
-        from tfrecord_io.read.dataset_splits import resolve_sources
+        from tfrecord_io.read.find_sources import resolve_sources
 
         options = ScanOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}

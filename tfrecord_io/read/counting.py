@@ -11,7 +11,7 @@ from tfrecord_io.base import LIMITS, FrameOptions, ProgressMeter, check_keywords
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
-from tfrecord_io.read.dataset_splits import find_sources, resolve_sources
+from tfrecord_io.read.find_sources import find_sources, resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.index.known_counts import KnownCounts
 from tfrecord_io.store import Source

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from tfrecord_io.base import ReadOptions, Report, Summary, check_keywords, counted
 from tfrecord_io.columns import Column, ColumnAccumulator, ColumnSummary
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.type_suggestions import Suggestion, TypeSample
 from tfrecord_io.typing import UNSET, InputPath, OnError, ProgressLike, SchemaLike, StorageLike, Unset
 

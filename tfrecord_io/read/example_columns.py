@@ -18,7 +18,7 @@ from tfrecord_io.base import LIMITS, Limits, ReadOptions, check_keywords
 from tfrecord_io.bytes import Array, FrameHeader, PlainStream, RecordCounts, get_engine
 from tfrecord_io.columns import ArrayBuffers
 from tfrecord_io.errors import DecodeError, TFRecordError
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.store import OpenPlainFile, Source
 from tfrecord_io.typing import OnError, RecordTypeLike, SchemaLike
 

@@ -29,7 +29,7 @@ from tfrecord_io.columns import (
 )
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.typing import FilesLike, TableLike
 
 

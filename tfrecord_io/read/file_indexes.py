@@ -22,12 +22,12 @@ from tfrecord_io.bytes import Checks
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, index_columns, withdraw_if_replaced
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.call_source import CallSource
+from tfrecord_io.read.find_sources import resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes, read_index
 from tfrecord_io.read.index.header_scan import scan_index
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.read.index.write_index import write_index
-from tfrecord_io.read.opening import CallSource
 from tfrecord_io.store import RandomAccessFile, Source
 from tfrecord_io.typing import UNSET, FilesLike, InputPath, ProgressLike, StorageLike, Unset
 

@@ -15,7 +15,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, EmbeddedSchema, int64_array, open_input, runs_within, selectable
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.typing import UNSET, InputPath, ProgressLike, StorageLike, TableLike, Unset
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.read.dataset_splits import find_sources
+from tfrecord_io.read.find_sources import find_sources
 from tfrecord_io.read.live_scan import refresh_scan
 from tfrecord_io.read.narrow_scan import apply_filter, skip_rows
 from tfrecord_io.read.scan import Origin, Scan

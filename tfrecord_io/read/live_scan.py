@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.base import did_you_mean
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.find_sources import resolve_sources
 from tfrecord_io.read.narrow_scan import apply_filter
 from tfrecord_io.read.scan import Before, Scan
 from tfrecord_io.read.source_resolution import plan_sources

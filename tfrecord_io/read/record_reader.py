@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from tfrecord_io.base import ConsumedOnce, FrameOptions, OnDamage, check_keywords
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.block_walker import BlockWalker
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.find_sources import resolve_sources
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.store import SourcePrefetcher
 from tfrecord_io.typing import InputPath, OnErrorCollecting, StorageLike

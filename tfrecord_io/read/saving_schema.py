@@ -14,10 +14,10 @@ from tfrecord_io.base import ScanOptions, and_more, printable
 from tfrecord_io.columns import Schema, plan_columns
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import first_contents
-from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.saved_schema import (
     FORMAT,
     VERSION,

@@ -15,7 +15,7 @@ from tfrecord_io.bytes import RecordType
 from tfrecord_io.columns import Column, EmbeddedSchema, Schema
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.call_options import add_path_column
-from tfrecord_io.read.dataset_splits import find_sources
+from tfrecord_io.read.find_sources import find_sources
 from tfrecord_io.read.index_search import use_index
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is
 from tfrecord_io.read.resolve_schema import plan_scan

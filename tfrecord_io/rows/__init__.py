@@ -19,7 +19,7 @@ _HOMES = {
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
     "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number
     "open_by_number": "training.batches_by_number",  # Give access by number
-    "workers_in_state": "training.checkpoint",  # Number of workers among which the rows were split when a state was
+    "workers_in_state": "training.iterator_state",  # Number of workers among which the rows were split when a state was
     "source_of": "training.files",  # Rows of a dataset, a mixture or windows as a source for training
     "ArrayIterator": "training.iterator",  # Batches of arrays
     "iterate": "training.iterator",  # Iterate over a scan or another source

@@ -13,10 +13,10 @@ from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
-from tfrecord_io.rows.training.checkpoint import workers_in_state as workers_in_state
 from tfrecord_io.rows.training.files import source_of as source_of
 from tfrecord_io.rows.training.iterator import ArrayIterator as ArrayIterator
 from tfrecord_io.rows.training.iterator import iterate as iterate
+from tfrecord_io.rows.training.iterator_state import workers_in_state as workers_in_state
 from tfrecord_io.rows.training.mixed_rows import BalancedEpochs as BalancedEpochs
 from tfrecord_io.rows.training.mixed_rows import MixedEpochs as MixedEpochs
 from tfrecord_io.rows.training.mixed_rows import SequenceEpochs as SequenceEpochs

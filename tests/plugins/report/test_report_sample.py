@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.base import ReadOptions
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 
 RECORDS = 20_000
 

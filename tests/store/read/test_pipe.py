@@ -202,7 +202,7 @@ def test_other_formats_are_converted_from_pipes(fifo: MakePipe, tmp_path: Path) 
 
 def test_what_needs_a_regular_file_is_refused(fifo: MakePipe, contents: dict[str, bytes]) -> None:
     from tfrecord_io.base import ReadOptions
-    from tfrecord_io.read.opening import CallSource
+    from tfrecord_io.read.call_source import CallSource
 
     scan = CallSource(fifo(contents["embedded schema"])).scan(ReadOptions())
     with pytest.raises(TypeError, match="pipe cannot be pickled"):

@@ -16,7 +16,7 @@ from interposed import on_commit
 from rounds import each_step
 from servers import CHANGES, Bucket, around_requests
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.read.opening import CallSource
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store import clean
 from tfrecord_io.store.write import place_remote

@@ -30,10 +30,10 @@ from tfrecord_io.bytes import Array, Engine, Fault, FieldTag, FrameHeader, Plan,
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import DecodeError, SchemaError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.derived_records import DerivedRecords
 from tfrecord_io.read.example_lists.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
-from tfrecord_io.read.opening import CallSource
 from tfrecord_io.store import Origin, Source, SourcePrefetcher
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'

@@ -34,8 +34,8 @@ from tfrecord_io.bytes import Kind, RecordType
 from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.errors import CorruptRecordError, FeatureTypeError, ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
+from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
-from tfrecord_io.read.opening import CallSource
 from tfrecord_io.read.source_resolution import Files
 from tfrecord_io.read.verifying.file_check import FileChecker
 from tfrecord_io.read.verifying.file_check_result import FileCheck, Problem

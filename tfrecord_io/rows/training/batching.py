@@ -27,8 +27,8 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
-from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.order import OrderPosition
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 

@@ -21,7 +21,7 @@ from tfrecord_io.bytes import Array, Runs
 from tfrecord_io.columns import ArrayBuffers, Column, RowFault, int64_array, offsets_of, selectable
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport
-from tfrecord_io.rows.training.checkpoint import IteratorPosition
+from tfrecord_io.rows.training.iterator_state import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # mean size of a text below which Arrow's `take` is as fast

@@ -28,9 +28,9 @@ from tfrecord_io.read import Files as SourceFiles
 from tfrecord_io.read import NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
-from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowFacts, RowRun, Share
 from tfrecord_io.rows.training.interleaved_parts import PartRows, PartsReader
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
 from tfrecord_io.store import Source, Sources

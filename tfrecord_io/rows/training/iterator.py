@@ -1,6 +1,6 @@
 """`iter_arrays` and its iterator: read files or a dataset in batches of arrays for training.
 
-An iterator can save its position and continue from one; see `training.checkpoint`.
+An iterator can save its position and continue from one; see `training.iterator_state`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position
-from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.files import Files, source_of
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.lanes import LaneBatching
 from tfrecord_io.rows.training.order import OrderPosition, Seat
 from tfrecord_io.rows.training.order_state import OrderedRead, RowCounts, order_state, plan_order, read_states

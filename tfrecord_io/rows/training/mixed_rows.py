@@ -22,9 +22,9 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
-from tfrecord_io.rows.training.checkpoint import IteratorPosition
 from tfrecord_io.rows.training.classes import Classes
 from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
+from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.mixture import Mixture
 from tfrecord_io.rows.training.shuffle_buffer import random_stream
 

@@ -26,10 +26,10 @@ from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
-from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.choices import Choices
 from tfrecord_io.rows.training.classes import Classes, find_classes
 from tfrecord_io.rows.training.files import source_of
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import MixStop
 

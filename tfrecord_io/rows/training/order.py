@@ -32,7 +32,7 @@ import numpy as np
 
 from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array
-from tfrecord_io.rows.training.checkpoint import IteratorPosition
+from tfrecord_io.rows.training.iterator_state import IteratorPosition
 
 
 class Seat(NamedTuple):

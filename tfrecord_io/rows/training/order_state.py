@@ -1,6 +1,6 @@
 """Decide the order of a read, and save a position in it, with which any number of ranks and workers can go on.
 
-A state of version 3 has what `rows/training/checkpoint.py` says of "seed", "epoch", "files" and "options", and::
+A state of version 3 has what `rows/training/iterator_state.py` says of "seed", "epoch", "files" and "options", and::
 
     {
         "version": 3,
@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 
 from tfrecord_io.base import LIMITS
 from tfrecord_io.rows.arrays.array_options import IterOptions
-from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity, workers_in_state
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
 

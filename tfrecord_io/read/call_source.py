@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, StorageOptions
 from tfrecord_io.read.call_options import AnyOptions, check_equal, datasets_in, pace_options, refuse_options
-from tfrecord_io.read.dataset_splits import resolve_sources
+from tfrecord_io.read.find_sources import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
 from tfrecord_io.read.source_resolution import Files, resolve_source
@@ -111,7 +111,7 @@ class CallSource:
         return add_folder_types(self.given, options)
 
     def files(self, options: FrameOptions | CopyOptions, storage: StorageOptions | None = None, **how: Any) -> Sources:
-        """The files; see `tfrecord_io.read.dataset_splits.resolve_sources`."""
+        """The files; see `tfrecord_io.read.find_sources.resolve_sources`."""
         return resolve_sources(self.given, options, storage, **how)
 
     def resolve(self, options: ReadOptions) -> Files[ScanOptions] | Scan:

@@ -1,4 +1,4 @@
-"""Tests of rows/training/checkpoint.py: the layout of a state, without an iterator."""
+"""Tests of rows/training/iterator_state.py: the layout of a state, without an iterator."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from tfrecord_io.rows.training import checkpoint
-from tfrecord_io.rows.training.checkpoint import IteratorPosition, ReadIdentity, workers_in_state
+from tfrecord_io.rows.training import iterator_state
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity, workers_in_state
 
 POSITION = IteratorPosition(epoch=0, delivered=4, next=6, buffer=[3], waiting=[5])
 
 
 def documented_state() -> dict[str, Any]:
     """The example in the docstring of the module."""
-    example = inspect.getdoc(checkpoint) or ""
+    example = inspect.getdoc(iterator_state) or ""
     state: dict[str, Any] = ast.literal_eval(example[example.index("{") : example.rindex("}") + 1])
     return state
 

@@ -35,7 +35,7 @@ options. States are stored by users, so that names and forms of the layout remai
         },
     }
 
-Tests: tests/rows/training/test_checkpoint.py and tests/rows/training/test_checkpoint_saved_states.py.
+Tests: tests/rows/training/test_iterator_state.py and tests/rows/training/test_iterator_state_saved.py.
 """
 
 from __future__ import annotations
