@@ -230,10 +230,12 @@ class PixelReader:
         image.load()
         if image.format == "TIFF":  # Pillow has applied it
             orientation = 1 if form.orient else {6: 8, 8: 6}.get(orientation, orientation)
+        is_int16 = form.mode == "unchanged" and _is_signed(image) and bits_of(image, data) == 16  # Pillow has int32
         image = self._convert_mode(image, data)
         if orientation in TURNS:
             image = image.transpose(self.pillow.Transpose[TURNS[orientation]])
         pixels = np.asarray(image if form.resize is None else form.resize_image(image, size or image.size))
+        pixels = pixels.astype(np.int16) if is_int16 else pixels
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
     def _convert_mode(self, image: Any, data: bytes) -> Any:
