@@ -393,3 +393,38 @@ def test_what_lerobot_writes_is_read_as_parquet(tmp_path: Path) -> None:
     assert table["episode_index"].to_pylist() == [0, 0, 0, 1, 1]
     assert table["action"].to_pylist() == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]]
     assert decoded(table["observation.images.c"][4].as_py()["bytes"]).getpixel((0, 0)) == (11, 11, 11)
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_lists_of_plain_names_are_steps(tmp_path: Path) -> None:
+    states = [np.full((n, 2, 3), n, np.float32) for n in (4, 2)]
+    schema = {"observation/state": tfr.sequence(tfr.tensor("float32", (2, 3))), "name": "string"}
+    path = tmp_path / "a.tfrecord"
+    data = {"observation/state": states, "name": ["a", "b"]}
+    tfr.write_tfrecord(data, path, schema=schema, record_type="sequence_example")
+    convert_flat(path, tmp_path / "robots", target_format="lerobot", target_options={"fps": 10})
+    convert_flat(tmp_path / "robots", tmp_path / "frames.tfrecord", source_format="lerobot")
+    frames = tfr.read_arrays(tmp_path / "frames.tfrecord")
+    np.testing.assert_array_equal(frames["observation.state"], np.concatenate(states))
+    assert frames["episode_index"].tolist() == [0] * 4 + [1] * 2
+
+
+@pytest.mark.filterwarnings("ignore:no column is named language_instruction")
+def test_frames_are_gathered_before_they_are_written_again(tmp_path: Path) -> None:
+    """As the error says that frames without episodes cause."""
+    path, frames = tmp_path / "a.tfrecord", tmp_path / "frames.tfrecord"
+    tfr.write_tfrecord({"steps/x": [[1, 2, 3], [4]]}, path)
+    convert_flat(path, tmp_path / "robots", target_format="lerobot", target_options={"fps": 10})
+    convert_flat(tmp_path / "robots", frames, source_format="lerobot")
+    again, how = tmp_path / "again", {"target_format": "lerobot", "target_options": {"fps": 10}}
+    with pytest.raises(
+        tfr.errors.FeatureNotFoundError, match=r"gather the frames of each episode by .*implode"
+    ) as caught:
+        convert_flat(frames, again, **how)
+    assert "without timestamp, frame_index, index, task_index; then leave out episode_index" in str(caught.value.hint)
+    kept = ["!timestamp", "!frame_index", "!index", "!task_index"]
+    episodes = tfr.formats.implode(tfr.dataset(frames, columns=kept), lists="!episode_index")
+    tfr.write_tfrecord(episodes, tmp_path / "episodes.tfrecord")
+    convert_flat(tmp_path / "episodes.tfrecord", again, columns=["!episode_index"], **how)
+    convert_flat(again, tmp_path / "frames-again.tfrecord", source_format="lerobot")
+    assert tfr.read_table(tmp_path / "frames-again.tfrecord").equals(tfr.read_table(frames))

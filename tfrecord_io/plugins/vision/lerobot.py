@@ -224,7 +224,8 @@ def convert_to_lerobot(
 ) -> WriteReport:
     """Write the episodes of TFRecord files as a local folder in LeRobot's layout, a file of frames after the other.
 
-    The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`. `task` is the column with the
+    The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`, or all lists if there are none.
+    `task` is the column with the
     task of a step or an episode, text or its bytes, with or without the names before a slash; by default one of
     `_TASKS`. Without one, tasks are empty, with a warning. With `use_videos`, images are frames of videos.
     """
@@ -237,9 +238,9 @@ def convert_to_lerobot(
     with ExitStack() as opened:
         reader = opened.enter_context(CallSource(source).open(options))
         seen = [0]
-        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), prefix=prefix)
+        names = _step_columns(reader.schema, prefix)
+        steps = explode(pa.RecordBatchReader.from_batches(reader.schema, _count_rows(reader, seen)), lists=names)
         folder = opened.enter_context(NewFolder.begin(os.fspath(target), options.target))
-        names = Steps.columns(reader.schema, prefix)
         frames = opened.enter_context(
             _Frames(folder, steps.schema, of_steps=names, prefix=prefix, task=task, fps=fps, use_videos=use_videos)
         )
@@ -255,6 +256,25 @@ def convert_to_lerobot(
         columns=tuple(f.name for f in frames.features),
         rounded={},
     )
+
+
+def _step_columns(schema: pa.Schema, prefix: str) -> list[str]:
+    """The columns of steps: those with the prefix; if there are none, all lists of any length."""
+    with suppress(FeatureNotFoundError):
+        return Steps.columns(schema, prefix)
+    names = [f.name for f in schema if Column(f.type).is_list and not t.is_fixed_size_list(f.type)]
+    if names:
+        return names
+    advice = advice_cli = f"the columns are {', '.join(schema.names) or 'none'}"
+    if "episode_index" in schema.names:
+        others = [name for name in ("timestamp", "frame_index", "index", "task_index") if name in schema.names]
+        advice = "gather the frames of each episode by tfr.formats.implode(frames, lists='!episode_index'), without"
+        advice_cli = "gather the frames of each episode by tfr implode --lists '!episode_index', and leave out"
+        advice, advice_cli = (
+            f"{text} {', '.join(others)}; then leave out episode_index" for text in (advice, advice_cli)
+        )
+    reason = "no column has this prefix, and none is a list with a value for each step"
+    raise FeatureNotFoundError(reason, feature=f"{prefix.rstrip('/')}/", hint=advice, hint_cli=advice_cli)
 
 
 def _count_rows(batches: Iterable[pa.RecordBatch], seen: list[int]) -> Iterator[pa.RecordBatch]:
