@@ -117,7 +117,7 @@ def test_torch(data: tfr.Dataset, workers: int) -> None:
     assert [[*part] for part in whole] == [["image", "tokens"], ["label", "text"]]
 
 
-def test_batches_by_number_have_another_order_in_each_epoch(data: tfr.Dataset) -> None:
+def test_torch_batches_have_another_order_in_each_epoch(data: tfr.Dataset) -> None:
     pytest.importorskip("torch")
     batches = data.select(["label"]).to_torch_map(batch_size=7, seed=3, drop_last=True)
     assert len(batches) == 5
@@ -138,7 +138,7 @@ def test_batches_by_number_have_another_order_in_each_epoch(data: tfr.Dataset) -
             rows.set_epoch(1)
 
 
-def test_collating_makes_no_rows(data: tfr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torch_collates_without_rows(data: tfr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     from torch.utils.data import DataLoader
 
