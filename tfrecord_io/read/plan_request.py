@@ -18,7 +18,7 @@ from tfrecord_io.base import ScanOptions, Selection, cached_property
 from tfrecord_io.bytes import FeatureColumns, RecordType
 from tfrecord_io.columns import EmbeddedSchema, NamePattern, Overrides, Projection, Schema
 from tfrecord_io.read.added_columns import AddedColumns
-from tfrecord_io.read.chunks.embedded_schemas import first_contents, schemas_are_stated, unite_embedded
+from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Sources
 
@@ -238,7 +238,7 @@ class UnitedSchemas:
     def _find(self, embedded: EmbeddedSchema | None, begin: int) -> EmbeddedSchema | None:
 
         request, sources = self._request, self._request.all_sources
-        begins = not schemas_are_stated(sources) and sources[:begin] == request.sources[:begin]
+        begins = not sources.have_stated_schemas and sources[:begin] == request.sources[:begin]
         rest = sources[begin:] if begins else sources
         united = unite_embedded(embedded if begins else None, first_contents(rest, request.options))
         if united is None or not united.conflicts or not request.is_pruned:

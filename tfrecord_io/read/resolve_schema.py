@@ -29,7 +29,6 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     SchemaRevision,
     first_contents,
     schema_of_empty,
-    schemas_are_stated,
 )
 from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchemas, has_declared_schema
 from tfrecord_io.read.reader import Planned, plan_read
@@ -301,7 +300,7 @@ class _Planner:
     def _find_embedded(self, reader: ChunkReader, assumptions: Assumptions) -> Assumptions:
         """Add what the first record and the sidecars tell: the embedded schema, and that records are sequences."""
         request = self._request
-        if self._obeys_embedded and schemas_are_stated(request.sources):
+        if self._obeys_embedded and request.sources.have_stated_schemas:
             # Manifests also have columns that no file has yet, and no file has to be opened.
             return assumptions._replace(embedded=self._schemas.unite(None))
         is_sequence, revision = reader.peek()
@@ -414,7 +413,7 @@ class _Planner:
         if all(f.is_common for f in declared):  # which are only checked where the records are read
             return
         check = reader.check = EmbeddedSchemaCheck(False, None, declared, self._request.projection)
-        if not schemas_are_stated(self._request.sources):
+        if not self._request.sources.have_stated_schemas:
             if (revision := reader.peek()[1]) is not None:
                 yield revision
             return

@@ -28,12 +28,7 @@ from tfrecord_io.columns import BatchBuilder, Column, EmbeddedSchema, Overrides,
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.embedded_schemas import (
-    EmbeddedSchemaCheck,
-    first_contents,
-    schemas_are_stated,
-    unite_embedded,
-)
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, first_contents, unite_embedded
 from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.store import Source, Sources
@@ -180,7 +175,7 @@ class Scan:
     def is_of_first_rows(self) -> bool:
         """True if the schema is of the first rows only: later rows may have more columns, or other types."""
         if self.resolved.source == "embedded":
-            return len(self.sources) > 1 and not schemas_are_stated(self.sources)
+            return len(self.sources) > 1 and not self.sources.have_stated_schemas
         return self.resolved.is_inferred
 
     @property

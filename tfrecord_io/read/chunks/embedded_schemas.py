@@ -249,12 +249,12 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
     """
     if (stated := _one_of_stated(Sources.of(sources))) is not None:
         sources = [stated]
-    unknown = [source for source in sources if _stated_schema(source) is None and _has_first_record(source)]
+    unknown = [source for source in sources if source.stated_schema is None and _has_first_record(source)]
     recover = options.damage.goes_on
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
     with SourcePrefetcher(unknown, heads=True) as prefetched:
         for source in sources:
-            content, path = _stated_schema(source) or (None, source.path)
+            content, path = source.stated_schema or (None, source.path)
             if content is None and _has_first_record(source):
                 with (
                     suppress(TFRecordError, OSError),
@@ -267,22 +267,7 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
 
 def _one_of_stated(sources: Sources) -> Source | None:
     """The first file, if the manifest of a large dataset states the schema of all of them."""
-    return sources[0] if sources.are_of_manifest and sources and _stated_schema(sources[0]) is not None else None
-
-
-def schemas_are_stated(sources: Sequence[Source]) -> bool:
-    """True if the schema of all files is known without reading one."""
-    some = Sources.of(sources)
-    return None not in map(_stated_schema, some[:1] if some.are_of_manifest else some)
-
-
-def _stated_schema(source: Source) -> tuple[bytes, str] | None:
-    """The schema in the manifest, or of the rows of a dataset, and the path of the file that has it."""
-    if source.shard is not None and source.shard.manifest.schema is not None:
-        return source.shard.manifest.schema, source.shard.manifest.path
-    if source.derived is not None and source.derived.schema is not None:
-        return source.derived.schema, source.path
-    return None
+    return sources[0] if sources.are_of_manifest and sources and sources[0].stated_schema is not None else None
 
 
 def _has_first_record(source: Source) -> bool:

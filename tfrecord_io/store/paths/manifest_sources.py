@@ -233,6 +233,10 @@ class ManifestSources(Sources):
         return True
 
     @property
+    def have_stated_schemas(self) -> bool:
+        return not len(self) or self[0].stated_schema is not None
+
+    @property
     def are_local(self) -> bool:
         return not is_remote(self._dataset.fs)
 

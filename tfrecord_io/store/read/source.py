@@ -338,6 +338,15 @@ class Source:
 
         return cls(name, size, False, _file=CallerFile(None), derived=content)
 
+    @property
+    def stated_schema(self) -> tuple[bytes, str] | None:
+        """The embedded schema that the manifest states, or that rows of a dataset have, and the path of its file."""
+        if self.shard is not None and self.shard.manifest.schema is not None:
+            return self.shard.manifest.schema, self.shard.manifest.path
+        if self.derived is not None and self.derived.schema is not None:
+            return self.derived.schema, self.path
+        return None
+
     def open(self, window: Window | None = None, *, arrives: bool = False) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
 
@@ -835,6 +844,11 @@ class Sources(Sequence[Source]):
     def are_of_manifest(self) -> bool:
         """True if a manifest names all files, which are whole regular files: none needs to be asked what it is."""
         return False
+
+    @property
+    def have_stated_schemas(self) -> bool:
+        """True if the embedded schema of all files is known without reading one."""
+        return all(source.stated_schema is not None for source in self)
 
     @property
     def are_local(self) -> bool:
