@@ -330,7 +330,7 @@ def test_files_in_a_bucket_are_shown_before_all_are_opened(client: Any) -> None:
         data = {"n": [at]} if at < 11 else {"n": [at], "late": ["x"]}
         tfr.write_tfrecord(data, f"memory://browse/part-{at:02}.tfrecord")
     served = client("memory://browse/part-*")
-    assert not served.server._pages._opened.done()
+    assert not served.server._pages.opened.done()
     served.server._pages.open()
     assert served.ask("info")["plain"] == ["n"]
     assert [row["cells"] for row in served.ask("rows", first=2, count=1, columns="0")["rows"]] == [

@@ -61,15 +61,12 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
 
         return respond
 
-    async def events(request: Any) -> Any:
-        return StreamingResponse(server.follow(request), media_type="text/event-stream")
-
     routes = [Route(f"/{token}/{name}", answer(getattr(pages, name)), methods=["GET"]) for name in Pages.ANSWERS]
     routes += [
         Route(f"/{token}/", lambda _: Response(_asset("page.html"), media_type="text/html")),
         Route(f"/{token}/page.js", lambda _: Response(_asset("page.js"), media_type="text/javascript")),
         Route(f"/{token}/page.css", lambda _: Response(style() + _asset("page.css"), media_type="text/css")),
-        Route(f"/{token}/events", events),
+        Route(f"/{token}/events", lambda r: StreamingResponse(server.follow(r), media_type="text/event-stream")),
         Route(f"/{token}/all", answer(pages.find_all), methods=["POST"]),
     ]
     return _Guard(Starlette(routes=routes), host, server)
@@ -210,8 +207,8 @@ class BrowseServer:
             pass
         finally:
             self._pages.close()
-        if self._pages.error is not None:
-            raise self._pages.error
+        if self._pages.opened.done():
+            self._pages.opened.result()
 
     def _open(self) -> None:
         try:
@@ -221,9 +218,8 @@ class BrowseServer:
 
     def wait(self) -> None:
         """Wait until the server is closed, or Ctrl-C."""
-        if self._thread is not None:
-            while self._thread.is_alive():
-                self._thread.join(0.5)
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(0.5)
 
     def close(self) -> None:
         """End the server and close the files."""

@@ -244,8 +244,6 @@ class BrowsedDataset:
             self.scan.filter(where)
         return where
 
-    # Rows ---------------------------------------------------------------------------------------------------------
-
     def rows(self, addresses: Sequence[int], names: Sequence[str]) -> Iterator[tuple[int, Row | Problem]]:
         """The values of records, or what is wrong with them, with their addresses; in any order."""
         small = []
@@ -291,8 +289,6 @@ class BrowsedDataset:
         begin, end = self.map.extent(address)
         return Problem(f"bytes {begin:,} to {end:,}: {reason}")
 
-    # Places -------------------------------------------------------------------------------------------------------
-
     def label(self, address: int) -> str:
         """The name of a record in a link."""
         file, record = self.map.place(address)
@@ -312,8 +308,6 @@ class BrowsedDataset:
         except (IndexError, StopIteration, ValueError) as error:
             wanted = f"expected a row below {self.map.total:,}, or file:record"
             raise ValueError(f"there is no row {text!r}: {wanted}") from error
-
-    # Work beside --------------------------------------------------------------------------------------------------
 
     def _job(self, key: tuple[Any, ...], make: Callable[[], Job]) -> Any:
         with self._jobs_lock:

@@ -40,19 +40,16 @@ def query_rows(scan: Scan, sql: str, limit: int) -> Answer:
     """
     command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "ARROW_DEFAULT_MEMORY_POOL": "system"}
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as process:
-        try:
-            out, errors = process.communicate(pickle.dumps((scan, sql, limit)), timeout=_SECONDS)
-        except subprocess.TimeoutExpired as error:
-            raise ValueError(f"the query takes more than {_SECONDS} seconds") from error
-        finally:
-            process.kill()
-    if process.returncode:
-        lines = errors.decode(errors="replace").strip().splitlines()
-        is_refused = process.returncode < 0 or any(word in lines[-1] for word in ("MemoryError", "bad_alloc"))
-        raise ValueError(_TOO_LARGE if is_refused else lines[-1])
-    answer = json.loads(out)
+    task = pickle.dumps((scan, sql, limit))
+    try:
+        done = subprocess.run(command, input=task, capture_output=True, timeout=_SECONDS, env=environment)
+    except subprocess.TimeoutExpired as error:
+        raise ValueError(f"the query takes more than {_SECONDS} seconds") from error
+    if done.returncode:
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        is_refused = done.returncode < 0 or "MemoryError" in last or "bad_alloc" in last
+        raise ValueError(_TOO_LARGE if is_refused else last)
+    answer = json.loads(done.stdout)
     if isinstance(answer, str):
         raise ValueError(answer)
     return cast(Answer, answer)

@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from importlib.util import find_spec
 from typing import Any, cast
 from urllib.parse import quote
@@ -32,57 +33,50 @@ from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
 from tfrecord_io.plugins.browse.duckdb_query import query_rows
 from tfrecord_io.plugins.browse.record_page import record_page, summary_page
 
-_MOST_ROWS, _MOST_COLUMNS = 200, 100  # of an answer
+_FIRST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 25, 200, 100  # of an answer
 _MOST_ENTRIES = 500  # columns on the page of a record
 _SQL_ROWS = 1000
 
 
 class Pages:
-    """Answers to the requests of the page; the methods of `ANSWERS` take the parameters of a request."""
+    """Answers to the requests of the page; the methods of `ANSWERS` take the parameters of a request.
+
+    `opened` has the dataset and its counterpart, or the error of `open`.
+    """
 
     ANSWERS = ("info", "rows", "record", "find", "search", "lines", "summary", "sql", "value")
 
     def __init__(self, source: Any, keywords: dict[str, Any], other: Any, key: str | None) -> None:
         self._sources, self._keywords, self.key = [source, other], keywords, key
-        self._opened: Future[list[BrowsedDataset | None]] = Future()
+        self.opened: Future[list[BrowsedDataset | None]] = Future()
 
-    @property
-    def is_remote(self) -> bool:
-        """True if a path is a URL, whose files take a while to be opened."""
-        parts = [part for source in self._sources for part in _parts(source)]
-        return any(isinstance(part, str | os.PathLike) and "://" in os.fspath(part) for part in parts)
-
-    @property
-    def error(self) -> BaseException | None:
-        """Why the files could not be opened."""
-        return self._opened.exception() if self._opened.done() else None
+        parts = [part for side in self._sources for part in _parts(side)]
+        # True if a path is a URL, whose files take a while to be opened.
+        self.is_remote = any(isinstance(part, str | os.PathLike) and "://" in os.fspath(part) for part in parts)
 
     def open(self) -> None:
         """Open the dataset and its counterpart, unless they are; requests wait for it."""
-        if self._opened.done():
+        if self.opened.done():
             return
         try:
             sides = [None if source is None else BrowsedDataset(source, self._keywords) for source in self._sources]
-            for side in filter(None, sides):
-                if self.key is not None and self.key not in side.names:
-                    got = f"columns {side.names[:10]}"
-                    raise FeatureNotFoundError("the key is not a column", feature=self.key, got=got)
-            self._opened.set_result(sides)
+            for names in (side.names for side in sides if side is not None and self.key is not None):
+                if self.key not in names:
+                    raise FeatureNotFoundError("the key is not a column", feature=self.key, got=f"columns {names[:10]}")
+            self.opened.set_result(sides)
         except BaseException as error:
-            self._opened.set_exception(error)
+            self.opened.set_exception(error)
             raise
-        if self.key is not None and self.other is not None:
-            self.other.keys(self.key)
 
     @property
     def dataset(self) -> BrowsedDataset:
         """The dataset, once it is opened, or the error of that."""
-        return cast(BrowsedDataset, self._opened.result()[0])
+        return cast(BrowsedDataset, self.opened.result()[0])
 
     @property
     def other(self) -> BrowsedDataset | None:
         """The dataset that it is compared with."""
-        return self._opened.result()[1]
+        return self.opened.result()[1]
 
     def info(self, _: Any) -> dict[str, Any]:
         """The columns and the files, as they are now."""
@@ -107,21 +101,16 @@ class Pages:
             "filtered": dataset.map.is_filtered,
             "sql": find_spec("duckdb") is not None,
             "version": dataset.version,
+            "total": dataset.map.find(_FIRST_ROWS),
         }
 
     def status(self) -> dict[str, Any]:
         """How much of the files is known."""
-        if not self._opened.done() or self.error:
+        if not self.opened.done() or self.opened.exception():
             return {"total": 0, "complete": False, "progress": 0, "unread": "", "version": None}
         map_ = self.dataset.map
-        unread = byte_size(map_.unread) if map_.unread else ""
-        return {
-            "total": map_.total,
-            "complete": map_.is_complete,
-            "progress": round(map_.progress, 3),
-            "unread": unread,
-            "version": self.dataset.version,
-        }
+        state = {"complete": map_.is_complete, "progress": round(map_.progress, 3), "version": self.dataset.version}
+        return {"total": map_.total, "unread": byte_size(map_.unread) if map_.unread else "", **state}
 
     def find_all(self, _: Any) -> dict[str, Any]:
         """Read files in a bucket, which nobody has asked for so far, to find their records."""
@@ -273,7 +262,7 @@ class Pages:
 
     def close(self) -> None:
         """Close the files."""
-        for side in filter(None, self._opened.result() if self._opened.done() and not self.error else ()):
+        for side in filter(None, self.opened.result() if self.opened.done() and not self.opened.exception() else ()):
             side.close()
 
 
@@ -295,11 +284,8 @@ def _compare_cells(cells: list[str], others: Any) -> list[str]:
         why = others if isinstance(others, str) else "no such row"
         return [cells[0] + element("ins", why, class_="null"), *cells[1:]] if cells else cells
     pairs = zip(cells, others, strict=True)
-    return [a if _without_url(a) == _without_url(b) else element("del", a) + element("ins", b) for a, b in pairs]
-
-
-def _without_url(cell: str) -> str:
-    return re.sub(r"value\?[^\"]*", "", cell)
+    without_url = partial(re.sub, r"value\?[^\"]*", "")
+    return [a if without_url(a) == without_url(b) else element("del", a) + element("ins", b) for a, b in pairs]
 
 
 def _paths_of(dataset: BrowsedDataset) -> list[str]:

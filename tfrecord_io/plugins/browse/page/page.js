@@ -53,7 +53,6 @@ const most = () => Math.max(0, rows() * rowHeight() - inSight())
 const list = () => [...state.pinned, ...state.shown.filter(at => !state.pinned.includes(at))]
 
 // ---- the table
-
 // Columns that are not pinned: where each begins, and the first and last in sight.
 function layout() {
   const free = state.shown.filter(at => !state.pinned.includes(at))
@@ -165,11 +164,7 @@ async function loadChunk(chunk, columns) {
   requestAnimationFrame(draw)
 }
 
-function forget() {
-  abort.abort()
-  abort = new AbortController()
-  chunks.clear()
-}
+const forget = () => (abort.abort(), abort = new AbortController(), chunks.clear())
 
 let headOf = ""
 function drawHead(places) {
@@ -207,10 +202,7 @@ function cellOf(role, content, row, index, number, cellWidth, left) {
   const isActive = state.row === row && state.column === index
   const cell = make("div", {role, class: "cell", "aria-colindex": number, id: isActive ? "active" : null}, content)
   cell.style.flex = `0 0 ${cellWidth}px`
-  if (left !== null) {
-    cell.classList.add("pinned")
-    cell.style.left = `${left}px`
-  }
+  if (left !== null) cell.classList.add("pinned"), cell.style.left = `${left}px`
   return cell
 }
 
@@ -242,7 +234,6 @@ function drawRow(row, content, columns, places, top, height) {
 }
 
 // ---- keys and clicks in the table
-
 function move(rowStep, columnStep) {
   state.row = Math.max(-1, Math.min(rows() - 1, state.row + rowStep))
   state.column = Math.max(-1, Math.min(state.shown.length - 1, state.column + columnStep))
@@ -294,17 +285,10 @@ document.addEventListener("keydown", event => {
 })
 
 // ---- the record
-
 async function openRow(row) {
   const chunk = [...chunks].find(([name, entry]) => name.startsWith(`${Math.floor(row / CHUNK)}:`) && entry.rows)
-  let at = chunk?.[1].rows[row % CHUNK]?.at
-  if (at === undefined) {
-    try {
-      at = (await ask("rows", {first: row, count: 1, where: state.where})).rows[0]?.at
-    } catch (error) {
-      say(error.message)
-    }
-  }
+  const askRow = () => ask("rows", {first: row, count: 1, where: state.where}).catch(error => say(error.message))
+  const at = chunk?.[1].rows[row % CHUNK]?.at ?? (await askRow())?.rows[0]?.at
   if (at === undefined) return
   state.row = row
   history.pushState({row}, "", `#${at}`)
@@ -329,62 +313,46 @@ async function showRecord(at, row = null) {
     return
   }
   const isFirst = $("record").hidden
-  $("table").hidden = true
-  $("record").hidden = false
+  $("table").hidden = !($("record").hidden = false)
   $("previous").disabled = state.record <= 0
   $("next").disabled = state.record + 1 >= rows()
   if (isFirst) $("record").focus()
   $("record").scrollTop = 0
 }
 
-function step(by) {
-  const row = state.row + by
-  if (row >= 0 && row < rows()) openRow(row)
-}
-
-function close() {
-  if (state.record === null) return
-  history.pushState({}, "", location.pathname)
-  hideRecord()
-}
+const step = by => state.row + by >= 0 && state.row + by < rows() && openRow(state.row + by)
+const close = () => state.record !== null && (history.pushState({}, "", location.pathname), hideRecord())
 
 function hideRecord() {
   asked++
   state.record = null
   $("content").replaceChildren()
-  $("record").hidden = true
-  $("table").hidden = false
+  $("table").hidden = !($("record").hidden = true)
   document.title = state.info.title
   resize()
   scrollTo(Math.max(0, state.row), "near")
   scroller.focus()
 }
 
-$("close").addEventListener("click", close)
-$("previous").addEventListener("click", () => step(-1))
-$("next").addEventListener("click", () => step(1))
-$("copy").addEventListener("click", () => copy(location.href))
+const acts = {close, previous: () => step(-1), next: () => step(1), copy: () => copy(location.href)}
+Object.entries(acts).forEach(([id, act]) => $(id).addEventListener("click", act))
 addEventListener("popstate", event => {
   const at = decodeURIComponent(location.hash.slice(1))
   if (at) showRecord(at, event.state?.row ?? null)
   else if (state.record !== null) hideRecord()
 })
 
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text)
-    say("Copied.")
-  } catch {
-    say(text)
-  }
-}
+const copy = text => (navigator.clipboard?.writeText(text) ?? Promise.reject()).then(() => say("Copied."), () => say(text))
 
 $("jump").addEventListener("submit", async event => {
   event.preventDefault()
   try {
     const found = await ask("find", {text: $("goto").value})
-    if (isSearch() || found.n === null) return await openPlace(found.at)
-    if (state.record !== null) return await openRow(found.n)
+    if (state.record !== null && !isSearch() && found.n !== null) return await openRow(found.n)
+    if (isSearch() || found.n === null) {
+      history.pushState({}, "", `#${found.at}`)
+      return await showRecord(found.at)
+    }
     state.row = found.n
     state.status.total = Math.max(state.status.total, found.n + 1)
     resize()
@@ -396,13 +364,7 @@ $("jump").addEventListener("submit", async event => {
   }
 })
 
-async function openPlace(at) {
-  history.pushState({}, "", `#${at}`)
-  await showRecord(at)
-}
-
 // ---- the filter
-
 let polling = 0
 async function search(where) {
   const before = state.where
@@ -411,12 +373,10 @@ async function search(where) {
   forget()
   clearTimeout(polling)
   state.row = Math.min(state.row, 0)
-  if (!isSearch()) {
-    if (before) ask("search", {where: "", forget: before}).catch(() => null)
-    say("")
-    return refresh()
-  }
-  await poll(where, before)
+  if (isSearch()) return await poll(where, before)
+  if (before) ask("search", {where: "", forget: before}).catch(() => null)
+  say("")
+  refresh()
 }
 
 async function poll(where, forgotten = "") {
@@ -428,7 +388,7 @@ async function poll(where, forgotten = "") {
     say(answer.error)
     if (answer.count !== before || answer.complete) refresh()
     showCount()
-    if (!answer.complete) polling = setTimeout(() => poll(where), 200)
+    if (!answer.complete) polling = setTimeout(poll, 200, where)
   } catch (error) {
     if (where !== state.where) return
     say(error.message)
@@ -437,24 +397,12 @@ async function poll(where, forgotten = "") {
   }
 }
 
-// Take the size of the table without losing a step of the scroll bar whose event is on its way.
-function keep() {
-  if (state.record === null && scroller.scrollTop !== expected) track()
-  resize()
-  settle()
-}
-
-function refresh() {
-  keep()
-  showCount()
-  draw()
-}
+// Resize the table without losing a step of the scroll bar whose event is on its way.
+const keep = () => (state.record === null && scroller.scrollTop !== expected && track(), resize(), settle())
+const refresh = () => (keep(), showCount(), draw())
 
 let typing = 0
-$("where").addEventListener("input", () => {
-  clearTimeout(typing)
-  typing = setTimeout(complete, 120)
-})
+$("where").addEventListener("input", () => (clearTimeout(typing), typing = setTimeout(complete, 120)))
 $("search").addEventListener("submit", event => {
   event.preventDefault()
   hideHints()
@@ -484,27 +432,16 @@ async function complete() {
 
 const values = new Map()
 async function frequent(column) {
-  if (!values.has(column)) {
-    try {
-      const answer = await ask("summary", {column})
-      const isNumber = state.info.kinds[column] === "number"
-      values.set(column, answer.values.map(value => isNumber ? value : `'${value.replaceAll("'", "\\'")}'`))
-    } catch {
-      values.set(column, [])
-    }
-  }
+  const quoted = value => state.info.kinds[column] === "number" ? value : `'${value.replaceAll("'", "\\'")}'`
+  const found = async () => (await ask("summary", {column}).catch(() => null))?.values.map(quoted) ?? []
+  if (!values.has(column)) values.set(column, await found())
   return values.get(column)
 }
 
 let hint = -1
 function showHints(found, choose) {
   hint = -1
-  const take = option => {
-    choose(option)
-    hideHints()
-    $("where").focus()
-    complete()
-  }
+  const take = option => (choose(option), hideHints(), $("where").focus(), complete())
   const items = found.map((option, at) => make("li", {role: "option", id: `hint-${at}`, "aria-selected": "false",
     onmousedown: event => (event.preventDefault(), take(option))}, option))
   $("hints").replaceChildren(...items)
@@ -533,11 +470,10 @@ $("where").addEventListener("blur", hideHints)
 $("where").addEventListener("focus", complete)
 
 // ---- panels
-
 function open(title, ...content) {
   $("panel-title").textContent = title
   $("panel-content").replaceChildren(...content)
-  if (!$("panel").open) $("panel").showModal()
+  $("panel").open || $("panel").showModal()
 }
 const button = (text, act) => make("button", {type: "button", onclick: act}, text)
 
@@ -548,14 +484,13 @@ $("columns").addEventListener("click", () => {
     const word = box.value.toLowerCase()
     const found = state.info.plain.map((name, at) => [name, at]).filter(([name]) => name.toLowerCase().includes(word))
     items.replaceChildren(...found.slice(0, 200).map(([name, at]) => {
-      const shows = make("input", {type: "checkbox", name: `column-${at}`, checked: state.shown.includes(at), onchange: event => {
-        choose(event.target.checked ? [...state.shown, at].sort((a, b) => a - b) : state.shown.filter(n => n !== at))
-      }})
-      const pin = make("button", {type: "button", "aria-pressed": String(state.pinned.includes(at)),
-        "aria-label": `Pin ${name}`, onclick: event => {
-          togglePin(at)
-          event.target.setAttribute("aria-pressed", String(state.pinned.includes(at)))
-        }}, "Pin")
+      const change = ({target}) =>
+        choose(target.checked ? [...state.shown, at].sort((a, b) => a - b) : state.shown.filter(n => n !== at))
+      const shows = make("input",
+        {type: "checkbox", name: `column-${at}`, checked: state.shown.includes(at), onchange: change})
+      const isPinned = () => String(state.pinned.includes(at))
+      const pin = make("button", {type: "button", "aria-pressed": isPinned(), "aria-label": `Pin ${name}`,
+        onclick: ({target}) => (togglePin(at), target.setAttribute("aria-pressed", isPinned()))}, "Pin")
       return make("li", {}, make("label", {}, shows, make("span", {}, name || "(empty)")), pin)
     }))
     note.textContent = found.length > 200 ? `The first 200 of ${count(found.length)}: search for others.` : ""
@@ -569,8 +504,7 @@ $("columns").addEventListener("click", () => {
 })
 
 function choose(columns) {
-  state.shown = columns
-  state.pinned = state.pinned.filter(at => columns.includes(at))
+  Object.assign(state, {shown: columns, pinned: state.pinned.filter(at => columns.includes(at))})
   forget()
   refresh()
 }
@@ -615,11 +549,8 @@ $("sql").addEventListener("click", () => {
   const answer = make("div", {class: "answer", tabindex: 0, role: "region", "aria-label": "Answer"})
   const run = async () => {
     answer.textContent = "…"
-    try {
-      answer.innerHTML = (await ask("sql", {query: query.value})).html
-    } catch (error) {
-      answer.textContent = error.message
-    }
+    await ask("sql", {query: query.value})
+      .then(({html}) => answer.innerHTML = html, error => answer.textContent = error.message)
   }
   query.addEventListener("keydown", event => event.ctrlKey && event.key === "Enter" && run())
   open("SQL with DuckDB; the table is data", query, make("div", {class: "buttons"}, button("Run", run)), answer)
@@ -636,15 +567,15 @@ $("help").addEventListener("click", () => {
 })
 
 // ---- the state of the files
-
 function showCount() {
   const {total, complete, progress, unread} = state.status
   const known = `${count(total)}${complete ? "" : unread ? " or more" : " so far"}`
+  const {found} = state
   let text = `${known} rows`, done = complete || unread ? 1 : progress
   if (isSearch()) {
-    text = `${count(state.found?.count ?? 0)}${state.found?.complete ? "" : " so far"} of ${text}`
-    if (state.found?.unread) text += `; in ${count(state.found.unread)} others, a list is too large to be looked at`
-    done = state.found?.complete === false ? state.found.progress : 1
+    text = `${count(found?.count ?? 0)}${found?.complete ? "" : " so far"} of ${text}`
+    if (found?.unread) text += `; in ${count(found.unread)} others, a list is too large to be looked at`
+    done = found?.complete === false ? found.progress : 1
   }
   $("count").textContent = text
   $("progress").hidden = done >= 1
@@ -669,21 +600,16 @@ function follow() {
 }
 
 async function begin() {
-  try {
-    state.info = await ask("info")
-  } catch (error) {
-    say(error.message)
-    return
-  }
+  state.info = await ask("info").catch(error => say(error.message))
+  if (!state.info) return
   state.shown = state.info.plain.map((_, at) => at)
   document.title = $("title").textContent = state.info.title
   $("files").textContent = state.info.files
   $("sql").hidden = !state.info.sql
-  state.status.total = (await ask("rows", {first: 0, count: CHUNK})).total
+  state.status.total = state.info.total
   refresh()
   follow()
   if (isSearch()) search("")
-  const at = decodeURIComponent(location.hash.slice(1))
-  if (at) showRecord(at)
+  if (location.hash) showRecord(decodeURIComponent(location.hash.slice(1)))
 }
 begin()
