@@ -33,6 +33,6 @@ class Version(NamedTuple):
 
 def version_of(scan: Scan) -> Version | None:
     """The version of the dataset of a scan; None if no manifest states one for all of its files, or several do."""
-    manifests = scan.sources.manifests
-    manifest = next(iter(manifests)) if len(manifests) == 1 else None
+    manifests = scan.sources.manifest_versions
+    manifest = manifests[0] if len(manifests) == 1 else None
     return None if manifest is None else Version(manifest.line, manifest.commit)

@@ -110,10 +110,12 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
     files = dataset.ask(lambda manifest: manifest.load().files)
     runs = _joined_runs(files, by_path, max_shard_bytes)
     if not runs:
+        if not isinstance(files, tuple) and not files.is_order_found:
+            _sort_shards(dataset)
         return CompactReport(
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
-    compaction = dataset.replacement(runs)
+    compaction = dataset.replacement(runs, sorts=True)
     indexes = ColumnIndexes(path, indexed_columns(options), options.storage, compaction.publication).resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
@@ -141,6 +143,15 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
         files=written,
         joined=joined,
     )
+
+
+def _sort_shards(dataset: ReplaceableDataset) -> None:
+    """Let the manifest name the shards by folder, so that those of a folder are in few of its parts."""
+    with ExitStack() as undo:
+        sorting = dataset.replacement([], sorts=True)
+        undo.callback(sorting.publication.discard)
+        sorting.publication.publish([], Manifest())
+        undo.pop_all()
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,6 +27,7 @@ from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths import manifest_parts
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
+from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest, Upkeep, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES, ManifestColumns, ManifestFiles, all_files
 from tfrecord_io.store.paths.manifest_parts import PartedFiles, StoredPart, arrange, ask_again, pack, unpack
@@ -82,6 +84,8 @@ def test_the_files_of_a_part_are_read_back() -> None:
         *({name: 5} for name in ("size", "crc32c", "raw", "files", "records", "bytes", "largest")),
         {"raw": 2**40},
         {"have_ids": False},
+        {"values": (("day", FolderBounds(("1", "3"), (1, 3), nulls=False)),)},
+        {"values": (("week", FolderBounds(("0", "3"), (0, 3), nulls=False)),)},
     ],
     ids=str,
 )
@@ -170,8 +174,8 @@ def test_an_order_that_is_known_is_that_of_reading(folders: list[str], size: int
     is_known = PartedFiles(pieces).are_in_order
     assert not is_known or by_folder == paths
     for parts in (PartedFiles(pieces), PartedFiles([*pieces[:-1], files[size * (len(pieces) - 1) :]])):
-        assert files.take(parts.reading_order).path_list == by_folder
-    assert files.take(files.reading_order).path_list == by_folder
+        assert files.take(parts.reading_order.all_numbers).path_list == by_folder
+    assert files.take(files.reading_order.all_numbers).path_list == by_folder
     chosen = np.array([rng.randrange(len(files)) for _ in range(5)])
     assert PartedFiles(pieces).take(chosen) == files.take(chosen)
 
@@ -195,13 +199,16 @@ def test_added_files_are_read_behind_those_of_their_folders(before: list[str], a
     every = columns(tuple(ManifestFile(path, 1, 1, 1) for path in old + paths[len(before) :]))
     pieces = [kept(every[first : min(first + size, len(old))]) for first in range(0, len(old), size)]
     parted_files = PartedFiles([*pieces, every[len(old) :]])
-    assert every.take(parted_files.reading_order).path_list == every.take(every.reading_order).path_list
+    order, expected = parted_files.reading_order, every.reading_order.all_numbers
+    assert every.take(order.all_numbers).path_list == every.take(expected).path_list
+    assert order.numbers(np.arange(len(every))[::-1]).tolist() == order.all_numbers.tolist()[::-1]
+    assert order.last == expected[-1]
 
 
 def test_of_added_files_the_parts_of_their_folders_alone_are_read() -> None:
     pieces = [kept(columns(FILES[:3])), StoredPart(pack(columns(FILES[3:6]), "part")[0]), kept(columns(FILES[6:9]))]
     tail = columns((NEW._replace(path=f"day=0/part-00099-{OTHER}.tfrecord"), NEW))
-    order = PartedFiles([*pieces, tail]).reading_order  # an error if the second one is read
+    order = PartedFiles([*pieces, tail]).reading_order.all_numbers  # an error if the second one is read
     assert order.tolist() == [0, 1, 2, 9, 3, 4, 5, 6, 7, 8, 10]
 
 
@@ -270,6 +277,12 @@ def test_the_text_states_the_parts() -> None:
         {"have_ids": 1},
         {"folders": ["a"]},
         {"folders": [1, 2]},
+        {"values": []},
+        {"values": {"day": 7}},
+        *(
+            {"values": {"day": {"texts": ["3", "5"], "integers": [3, 5], "nulls": False} | wrong}}
+            for wrong in ({"texts": ["5", "3"]}, {"texts": ["3"]}, {"integers": ["3", "5"]}, {"nulls": 0})
+        ),
         {"size": None},
     ],
     ids=str,
@@ -374,6 +387,77 @@ def test_all_changes_of_a_dataset_with_parts(target: Any) -> None:
     tfr.write_tfrecord({"x": [1], "day": [1]}, path, partition_by=["day"], mode="overwrite", **storage)
     assert values(path, **storage) == [1]
     assert len(parts()) <= SIZES.retired + 3, "a few that readers may need"
+
+
+def test_compact_brings_the_files_of_a_folder_together(tmp_path: Path) -> None:
+    path = f"{tmp_path}/"
+    for first in range(0, 24, 2):
+        append(path, first)
+    before, version = tfr.read_table(path), tfr.dataset(path).version
+    assert version is not None
+    append(path, 100)
+    read = place_of(LocalFileSystem(), path, "part").read
+    unsorted = read()
+    assert unsorted is not None
+    assert isinstance(unsorted.files, PartedFiles)
+    assert not unsorted.files.is_order_found
+    tfr.compact(path, max_shard_bytes=1)  # joins nothing
+    compacted = read()
+    assert compacted is not None
+    assert isinstance(compacted.files, PartedFiles)
+    assert compacted.files.are_in_order
+    assert sorted(compacted.paths) == sorted(unsorted.paths)
+    assert dict(compacted.parts[0].values)["day"].integers == (0, 0)
+    table = tfr.read_table(path)
+    assert table.filter(pc.field("x") < 100) == before
+    assert [sorted(added.to_table()["x"].to_pylist()) for added in tfr.follow(path, version, every=None)] == [
+        [100, 101]
+    ]
+    tfr.compact(path, max_shard_bytes=1)
+    again = read()
+    assert again == compacted, "it is left alone"
+    append(path, 200)
+    tfr.compact(path)
+    assert tfr.read_table(path).filter(pc.field("x") < 200) == table
+    (added,) = tfr.follow(path, version, every=None)
+    assert sorted(added.to_table()["x"].to_pylist()) == [100, 101, 200, 201]
+
+
+def test_a_filter_on_folders_reads_the_parts_of_these_alone(tmp_path: Path) -> None:
+    path = f"{tmp_path}/"
+    rows = [{"x": [day], "day": [day]} for day in range(20)]
+    for row in rows:
+        tfr.write_tfrecord(row, path, partition_by=["day"], mode="append")
+    manifest = place_of(LocalFileSystem(), path, "part").read()
+    assert manifest is not None
+    assert len(manifest.parts) > 3
+    needed = [part.id for part in manifest.parts if dict(part.values)["day"].may_have_text("7")]
+    assert len(needed) == 1
+    for part in manifest.parts:
+        if part.id not in needed:
+            (tmp_path / FileName.manifest_part("part", part.id)).unlink()
+    for filters in ("day = 7", "day > 6 and day < 8", [("day", "in", [7])]):
+        assert tfr.read_table(path, filters=filters)["x"].to_pylist() == [7]
+    assert tfr.count(path) == 20
+    tfr.write_tfrecord({"x": [77], "day": [7]}, path, partition_by=["day"], mode="overwrite_partitions")
+    assert tfr.read_table(path, filters="day = 7")["x"].to_pylist() == [77]
+    assert tfr.delete(path, filters="day = 7").folders == ("day=7",)
+    assert tfr.count(path) == 19
+
+
+def test_parts_without_bounds_are_read(tmp_path: Path) -> None:
+    path, name = f"{tmp_path}/", tmp_path / "_MANIFEST.json"
+    for first in range(0, 10, 2):
+        append(path, first)
+    document = json.loads(name.read_text())
+    for part in document["parts"]:
+        del part["values"]
+    name.write_text(json.dumps(document))
+    assert values(path, filters="day = 1") == [1, 4, 7]
+    tfr.write_tfrecord({"x": [100], "day": [1]}, path, partition_by=["day"], mode="overwrite_partitions")
+    assert values(path, filters="day = 1") == [100]
+    tfr.delete(path, filters="day = 2")
+    assert values(path) == [0, 3, 6, 9, 100]
 
 
 def test_a_reader_goes_on_beside_appends_that_replace_parts(target: Any, monkeypatch: pytest.MonkeyPatch) -> None:

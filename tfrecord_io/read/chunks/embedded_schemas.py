@@ -247,8 +247,9 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
 
     Of remote files, the first bytes are requested side by side.
     """
-    if (stated := _one_of_stated(Sources.of(sources))) is not None:
-        sources = [stated]
+    if (stated := _stated_of_all(Sources.of(sources))) is not None:
+        yield stated
+        return
     unknown = [source for source in sources if source.stated_schema is None and _has_first_record(source)]
     recover = options.damage.goes_on
     open_file = partial(RecordFile, compression=options.compression, block_bytes=LIMITS.head_bytes, recover=recover)
@@ -265,9 +266,12 @@ def first_contents(sources: Sequence[Source], options: ScanOptions) -> Iterator[
                 yield content, path
 
 
-def _one_of_stated(sources: Sources) -> Source | None:
-    """The first file, if the manifest of a large dataset states the schema of all of them."""
-    return sources[0] if sources.are_of_manifest and sources and sources[0].stated_schema is not None else None
+def _stated_of_all(sources: Sources) -> tuple[bytes, str] | None:
+    """The schema that the manifest of a large dataset states for all files, and the path of the manifest."""
+    for manifest in sources.manifest_versions if sources.are_of_manifest else ():
+        if manifest is not None and manifest.schema is not None:
+            return manifest.schema, manifest.path
+    return None
 
 
 def _has_first_record(source: Source) -> bool:

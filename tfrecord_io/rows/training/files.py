@@ -403,10 +403,10 @@ class FileEpochs(Epochs):
             return self._share.size(self._rows())
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
-        total = 0
+        total = (self.sources.stated_records or 0) if self.sources.are_of_manifest else 0
         try:
             known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
-            for source, records in _stated_counts(known, self.sources):
+            for source, records in _stated_counts(known, () if self.sources.are_of_manifest else self.sources):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"

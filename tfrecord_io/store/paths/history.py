@@ -42,6 +42,13 @@ class History(NamedTuple):
         left = merge((max(commit, self.oldest), rows) for commit, rows in runs) if self.runs else ()
         return History(self.commit + 1, line, self.oldest, left).shorten()
 
+    def reorder(self, records: Sequence[int], order: Sequence[int]) -> History:
+        """The history where files, of which these are the numbers of records, are put into another order."""
+        if not self.runs:
+            return self
+        of_files = list(self.split(records))
+        return self._replace(runs=merge(run for number in order for run in of_files[number])).shorten()
+
     def shorten(self) -> History:
         """The same with fewer runs, if there are too many: the oldest commits are not told apart any more."""
         if len(self.runs) <= _MOST_RUNS:

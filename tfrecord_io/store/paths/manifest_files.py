@@ -44,6 +44,7 @@ class Sizes:
 
 
 SIZES = Sizes()
+NOTHING: Array = np.empty(0, np.int64)
 _BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
 MOST_SUM = 2**62
 _HEX = 8  # digits of a checksum
@@ -219,6 +220,47 @@ class ListedFiles(AllFiles):
         return tuple(by_number[number] for number in sorted(by_number))
 
 
+class ReadingOrder:
+    """The numbers of files by their places in the order of reading: by folder, and in each by their numbers.
+
+    Parameters
+    ----------
+    count : int
+        Of the files.
+    order : ndarray of int64, optional
+        Their numbers; by default, their places.
+    places, inserted : ndarray of int64
+        The last files, which stand between the others: their places, ascending, and their numbers.
+    """
+
+    def __init__(
+        self, count: int, order: Array | None = None, *, places: Array = NOTHING, inserted: Array = NOTHING
+    ) -> None:
+        self.count, self._order, self._places, self._inserted = count, order, places, inserted
+
+    def numbers(self, places: Array) -> Array:
+        """The numbers of the files at some places."""
+        if self._order is not None:
+            return self._order[places]
+        if not len(self._places):
+            return places
+        before = np.searchsorted(self._places, places, side="right")  # of the inserted files, this one included
+        last = np.maximum(before - 1, 0)
+        return np.where(
+            (before > 0) & (self._places[last] == places), self._inserted[last], np.asarray(places) - before
+        )
+
+    @property
+    def all_numbers(self) -> Array:
+        """The numbers of all files."""
+        return self.numbers(np.arange(self.count))
+
+    @property
+    def last(self) -> int:
+        """The number of the file that is read last."""
+        return int(self.numbers(np.array([self.count - 1]))[0])
+
+
 class ManyFiles(Sequence[ManifestFile], AllFiles):
     """Files that state nothing but path, records, size and checksum, in columns."""
 
@@ -233,9 +275,14 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
         """True if the files are known to be in the order of folders."""
 
     @property
+    def is_order_found(self) -> bool:
+        """True if the order of reading is found without a look at most files."""
+        return self.are_in_order
+
+    @property
     @abstractmethod
-    def reading_order(self) -> Array:
-        """The numbers of the files in the order of reading: by folder, and in each by their order here."""
+    def reading_order(self) -> ReadingOrder:
+        """The order in which the files are read."""
 
     @property
     @abstractmethod
@@ -371,9 +418,9 @@ class ManifestColumns(ManyFiles):
         return self.ordered_folders is not None
 
     @property
-    def reading_order(self) -> Array:
+    def reading_order(self) -> ReadingOrder:
         if self.are_in_order or not len(self):
-            return np.arange(len(self))
+            return ReadingOrder(len(self))
         folders, of_files = self.folders
         first = np.unique(of_files, return_index=True)[1]
         places = np.empty(len(folders), np.int64)
@@ -382,7 +429,7 @@ class ManifestColumns(ManyFiles):
         else:
             keys = [natural_key(self.paths[at].as_py()) for at in first]
             places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
-        return np.argsort(places[of_files], kind="stable")
+        return ReadingOrder(len(self), np.argsort(places[of_files], kind="stable"))
 
     @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
@@ -456,14 +503,18 @@ class ManifestColumns(ManyFiles):
         return rows
 
     def paths_without(self, others: AllFiles) -> list[str]:
-        import pyarrow.compute as pc
-
         if (columns := others.columns) is None:
             return super().paths_without(others)
-        if columns.paths.slice(0, len(self)).equals(self.paths):
-            return []
-        paths: list[str] = self.paths.filter(pc.invert(pc.is_in(self.paths, columns.paths))).to_pylist()
-        return paths
+        return self.without(columns).path_list
+
+    def without(self, others: ManifestColumns) -> ManifestColumns:
+        """The files whose paths others do not have, in their order."""
+        import pyarrow.compute as pc
+
+        if others.paths.slice(0, len(self)).equals(self.paths):
+            return self.take(NOTHING)
+        is_gone = pc.is_in(self.paths, others.paths).to_numpy(zero_copy_only=False)
+        return self.take(np.flatnonzero(~is_gone)) if is_gone.any() else self
 
     @property
     def path_list(self) -> list[str]:

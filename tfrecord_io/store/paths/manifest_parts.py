@@ -37,6 +37,7 @@ from tfrecord_io.store.paths.manifest_files import (
     ManifestColumns,
     ManifestFiles,
     ManyFiles,
+    ReadingOrder,
     is_folder_before,
 )
 from tfrecord_io.store.read.source import ManifestFile, Source
@@ -304,13 +305,17 @@ class PartedFiles(ManyFiles):
         return True
 
     @property
-    def reading_order(self) -> Array:
+    def is_order_found(self) -> bool:
+        return PartedFiles([piece for piece in self.pieces if isinstance(piece, StoredPart)]).are_in_order
+
+    @property
+    def reading_order(self) -> ReadingOrder:
         if self.are_in_order:
-            return np.arange(len(self))
+            return ReadingOrder(len(self))
         order = self._order_with_tail() if self.tail is not None else None
         return self.columns.reading_order if order is None else order
 
-    def _order_with_tail(self) -> Array | None:
+    def _order_with_tail(self) -> ReadingOrder | None:
         """The order of reading where the files before the tail are in this order; None if that is not known.
 
         Files of the tail come behind those of their folder: of the parts, those in which it can be are read.
@@ -319,7 +324,7 @@ class PartedFiles(ManyFiles):
         assert isinstance(tail, ManifestColumns)
         if not parts.are_in_order:
             return None
-        order = tail.reading_order
+        order = tail.reading_order.all_numbers
         folders = [tail.folders[0][at] for at in tail.folders[1][order]]
         if not all(a == b or is_folder_before(a, b) for a, b in pairwise(folders)):
             return None
@@ -328,7 +333,8 @@ class PartedFiles(ManyFiles):
             if (place := parts._end_of_folder(folder)) is None:
                 return None
             places[folder] = place
-        return np.insert(np.arange(len(parts)), [places[folder] for folder in folders], order + len(parts))
+        begins = np.array([places[folder] for folder in folders])
+        return ReadingOrder(len(self), places=begins + np.arange(len(begins)), inserted=order + len(parts))
 
     def _end_of_folder(self, folder: str) -> int | None:
         """The number behind the files of a folder, or where they would be, of files in order; None if unknown."""
@@ -350,14 +356,20 @@ class PartedFiles(ManyFiles):
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order; the parts of others are not read."""
         which = np.searchsorted(self._ends, numbers, side="right")
-        taken: list[ManifestColumns] = []
+        is_ascending, taken = bool((np.diff(which) >= 0).all()), []
         for at in np.unique(which).tolist():
-            first = self._ends[at - 1] if at else 0
-            taken.append(_columns(self.pieces[at]).take(numbers[which == at] - first))
+            first, piece = self._ends[at - 1] if at else 0, self.pieces[at]
+            chosen = slice(*np.searchsorted(which, [at, at + 1])) if is_ascending else which == at
+            places = numbers[chosen] - first
+            is_whole = len(places) == len(piece) and np.array_equal(places, np.arange(len(piece)))
+            taken.append(_columns(piece) if is_whole else _columns(piece).take(places))
+        files = ManifestColumns.concat(taken)
+        if is_ascending:
+            return files
         order = np.argsort(which, kind="stable")
-        places = np.empty(len(order), np.int64)
-        places[order] = np.arange(len(order))
-        return ManifestColumns.concat(taken).take(places)
+        back = np.empty(len(order), np.int64)
+        back[order] = np.arange(len(order))
+        return files.take(back)
 
     # ---- a sequence
 
@@ -504,9 +516,13 @@ class PartedFiles(ManyFiles):
         own_parts, other_parts = set(self.parts), set(others.parts)
         own = [p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in other_parts)]
         left = [p for p in others.pieces if not (isinstance(p, StoredPart) and p.part in own_parts)]
-        if not own:
-            return []
-        return PartedFiles(own).columns.paths_without(PartedFiles(left).columns)
+        paths: list[str] = []
+        for piece in own:  # a part that was written again has most of the files of the one before, in their order
+            files: ManifestColumns = _columns(piece)
+            for other in left:
+                files = files.without(_columns(other)) if len(files) else files
+            paths += files.path_list
+        return paths
 
 
 def _columns(piece: Piece) -> ManifestColumns:

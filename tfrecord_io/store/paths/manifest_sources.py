@@ -25,7 +25,7 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles
+from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles, ReadingOrder
 from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
@@ -95,8 +95,8 @@ class _Dataset:
         return files
 
     @cached_property
-    def order(self) -> Array:
-        """The numbers of the files in the order of reading: by folder, and in each by their order in the manifest."""
+    def order(self) -> ReadingOrder:
+        """The order in which the files are read: by folder, and in each by their order in the manifest."""
         order = self._ask(lambda files: files.reading_order if len(files) == self.count else None)
         return self.files.reading_order if order is None else order
 
@@ -125,14 +125,14 @@ class _Dataset:
     def _make(self, number: int) -> Source:
         file, is_in_store = self.file(number), is_remote(self.fs)
         # In a bucket, where to watch a shard costs a request, only the last one is watched, for all of them.
-        watched = not is_in_store or number == (self.order[-1] if self.has_order else self.count - 1)
+        watched = not is_in_store or number == (self.order.last if self.has_order else self.count - 1)
         shard = ManifestShard(
             self.version,
             file.records,
             bytes=file.bytes,
             crc32c=file.crc32c,
             staged=None,
-            watched=bool(watched),
+            watched=watched,
             is_unseen=True,
         )
         # The name of a shard in a bucket has the id of its writing, so that it is that of one version only.
@@ -155,12 +155,12 @@ class ManifestSources(Sources):
     Parameters
     ----------
     dataset : _Dataset
-    picked : ndarray of int64
+    picked : range or ndarray of int64
         The places of the files in the order of reading all; or, `by_number`, their numbers in the manifest, which are
         known without the order of all. Both are in the order of reading.
     """
 
-    def __init__(self, dataset: _Dataset, picked: Array, *, by_number: bool = False) -> None:
+    def __init__(self, dataset: _Dataset, picked: range | Array, *, by_number: bool = False) -> None:
         self._dataset, self._picked, self._by_number = dataset, picked, by_number
 
     @classmethod
@@ -173,14 +173,17 @@ class ManifestSources(Sources):
         if isinstance(files, tuple) or (is_remote(fs) and not files.have_ids):
             return None
         dataset = _Dataset(manifest.version(fs, name), manifest.partition_by, len(files), files)
-        sources = cls(dataset, np.arange(len(files)))
+        sources = cls(dataset, range(len(files)))
         sources.__dict__["_totals"] = manifest.bytes, manifest.records
         return sources
 
     @cached_property
     def _numbers(self) -> Array:
         """Numbers of the files in the manifest."""
-        return self._picked if self._by_number else self._dataset.order[self._picked]
+        return self._numbers_at(_as_array(self._picked))
+
+    def _numbers_at(self, picked: Array) -> Array:
+        return picked if self._by_number else self._dataset.order.numbers(picked)
 
     @overload
     def __getitem__(self, at: int) -> Source: ...
@@ -189,7 +192,7 @@ class ManifestSources(Sources):
     def __getitem__(self, at: int | slice) -> Source | Sources:
         if isinstance(at, slice):
             return type(self)(self._dataset, self._picked[at], by_number=self._by_number)
-        return self._dataset.source(int(self._numbers[at]))
+        return self._dataset.source(int(self._numbers_at(np.array([self._picked[at]]))[0]))
 
     def __len__(self) -> int:
         return len(self._picked)
@@ -207,7 +210,8 @@ class ManifestSources(Sources):
     __hash__ = None
 
     def take(self, numbers: Array) -> Sources:
-        return type(self)(self._dataset, self._picked[numbers], by_number=self._by_number)
+        picked = numbers if self._is_whole else _as_array(self._picked)[numbers]
+        return type(self)(self._dataset, picked, by_number=self._by_number)
 
     def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
         all_bounds, ends = self._dataset.bounds
@@ -221,12 +225,12 @@ class ManifestSources(Sources):
         begins = np.append(0, ends[:-1])
         numbers = np.flatnonzero(np.repeat(are_possible, ends - begins))
         order = self._dataset.take(numbers).reading_order
-        return type(self)(self._dataset, numbers[order], by_number=True)
+        return type(self)(self._dataset, numbers[order.all_numbers], by_number=True)
 
     @property
     def _is_whole(self) -> bool:
         """True if these are all files of the dataset, in the order of reading."""
-        return not self._by_number and np.array_equal(self._picked, np.arange(self._dataset.count))
+        return self._picked == range(self._dataset.count) if isinstance(self._picked, range) else False
 
     @property
     def are_of_manifest(self) -> bool:
@@ -234,7 +238,7 @@ class ManifestSources(Sources):
 
     @property
     def have_stated_schemas(self) -> bool:
-        return not len(self) or self[0].stated_schema is not None
+        return not len(self) or self._dataset.version.schema is not None
 
     @property
     def are_local(self) -> bool:
@@ -305,13 +309,17 @@ class ManifestSources(Sources):
         return None if not self.are_local or os.path.isabs(self._dataset.directory) else os.getcwd()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self._dataset, _pack_places(self._picked), self._totals, self._by_number)
+        return _unpickle, (self._dataset, _pack_places(_as_array(self._picked)), self._totals, self._by_number)
 
 
 def _unpickle(dataset: _Dataset, picked: bytes, totals: tuple[int, int], by_number: bool) -> ManifestSources:
     sources = ManifestSources(dataset, _unpack_places(picked), by_number=by_number)
     sources.__dict__["_totals"] = totals
     return sources
+
+
+def _as_array(picked: range | Array) -> Array:
+    return np.arange(picked.start, picked.stop, picked.step) if isinstance(picked, range) else picked
 
 
 def _pack_places(places: Array) -> bytes:
@@ -322,7 +330,10 @@ def _pack_places(places: Array) -> bytes:
     return zlib.compress(np.concatenate([places[:1], np.ravel([steps[first_steps], counts])]).astype("<i8").tobytes())
 
 
-def _unpack_places(packed: bytes) -> Array:
+def _unpack_places(packed: bytes) -> range | Array:
     numbers = np.frombuffer(zlib.decompress(packed), "<i8")
     steps, counts = numbers[1:].reshape(2, -1)
+    if len(steps) == 1 and steps[0]:
+        first, step, count = int(numbers[0]), int(steps[0]), int(counts[0])
+        return range(first, first + step * (count + 1), step)
     return np.cumsum(np.append(numbers[:1], np.repeat(steps, counts)))

@@ -17,6 +17,7 @@ from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest, Upkeep, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES, ManifestColumns
 from tfrecord_io.store.paths.manifest_parts import (
+    ManifestPart,
     PartedFiles,
     PartGoneError,
     StoredPart,
@@ -66,6 +67,7 @@ class Place(ABC):
     def __init__(self, fs: FileSystem, directory: str, name: str) -> None:
         self.fs, self.directory, self._name = fs, directory, name
         self.path = fs.display_path(name)
+        self._packed: list[tuple[ManifestColumns, ManifestPart, bytes]] = []  # parts that were made and not stored
         self._formatted: tuple[Manifest, bytes] | None = None  # that was not asked for again
         self._last: tuple[bytes, Manifest | None] = b"", None  # the last one that was parsed, after its text's digest
         self._found: tuple[str | None, Manifest | None] = None, None  # the last one that was found, after its version
@@ -226,11 +228,11 @@ class Place(ABC):
         names: list[str] = []
 
         def store(files: ManifestColumns) -> StoredPart:
-            part, body = pack(files, new.dataset)
-            if unpack(body, part, self.path) != files:
-                raise ValueError(f"'{self.path}': a part of the manifest is read back as another")
+            files, part, body = self._pack(files, new.dataset)
             new.check_columns(self.path, files)
-            if stores:
+            if not stores:
+                self._packed.append((files, part, body))
+            else:
                 names.append(FileName.manifest_part(new.dataset, part.id))
                 self._store_part(names[-1], body)
             return StoredPart(part, files=files)
@@ -254,6 +256,16 @@ class Place(ABC):
             retired = [*before.retired, *retired]
         manifest = new._replace(files=files, upkeep=Upkeep(revision + 1, tuple(retired)))
         return Arrangement(manifest.with_reader(self.fs, self._name), tuple(names), gone)
+
+    def _pack(self, files: ManifestColumns, dataset: str) -> tuple[ManifestColumns, ManifestPart, bytes]:
+        """A new part of a manifest with these files, its entry and its bytes: the one that was made for a check."""
+        for at, made in enumerate(self._packed):
+            if made[0] == files:
+                return self._packed.pop(at)
+        part, body = pack(files, dataset)
+        if unpack(body, part, self.path) != files:
+            raise ValueError(f"'{self.path}': a part of the manifest is read back as another")
+        return files, part, body
 
     @abstractmethod
     def _store_part(self, name: str, body: bytes) -> None:
@@ -287,6 +299,7 @@ class Place(ABC):
 
     def check_next(self, old: Manifest | None, new: Manifest) -> None:
         """Raise ValueError if the manifest that follows another one could not be read; see `text_of`."""
+        self._packed.clear()
         with suppress(PartGoneError):  # it is arranged again before it is written
             self.text_of(self._arrange(old, new, stores=False).manifest)
 

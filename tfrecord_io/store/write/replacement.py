@@ -45,6 +45,8 @@ class Replacement:
     new : list of NewShard
     dropped : list of ManifestFile
         Shards to take out of the dataset.
+    sorts : bool
+        The manifest of many shards names them in the order of reading then.
 
     Attributes
     ----------
@@ -54,13 +56,18 @@ class Replacement:
     """
 
     def __init__(
-        self, dataset: ReplaceableDataset, new: Sequence[NewShard], dropped: Sequence[ManifestFile] = ()
+        self,
+        dataset: ReplaceableDataset,
+        new: Sequence[NewShard],
+        dropped: Sequence[ManifestFile] = (),
+        *,
+        sorts: bool = False,
     ) -> None:
         self._new, self._place, id = tuple(new), dataset.place, ShardName.new_id()
         self.paths = _new_paths(self._new, dataset.stem, id)
         names = tuple(path.rpartition("/")[2] for path in self.paths)
         output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)
-        change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb)
+        change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb, sorts=sorts)
         self.publication = Publication(output, self._place, change, id)
 
     def open(self, index: int) -> OutputFile:
@@ -158,18 +165,21 @@ class ReplaceableDataset:
         replaced: Sequence[Sequence[ManifestFile]],
         removed: Sequence[Sequence[int]] | None = None,
         dropped: Sequence[ManifestFile] = (),
+        *,
+        sorts: bool = False,
     ) -> Replacement:
         """Begin to write new shards, each in the place of the first of the files that it replaces.
 
         They must have the records of these, without those that are `removed`, by their numbers among them, in
-        ascending order. Shards that are `dropped` are taken out of the dataset.
+        ascending order. Shards that are `dropped` are taken out of the dataset. With `sorts`, the manifest names all
+        shards by folder, and in each in their order.
         """
         runs_of = self._runs_of({file.path: file.records for old in replaced for file in old})
         new = []
         for at, old in enumerate(replaced):
             runs = merge(run for file in old for run in runs_of[file.path])
             new.append(NewShard(tuple(old), runs if removed is None else without_rows(runs, removed[at])))
-        return Replacement(self, new, dropped)
+        return Replacement(self, new, dropped, sorts=sorts)
 
     def _runs_of(self, files: Mapping[str, int]) -> dict[str, Runs]:
         """The runs of files, whose paths and numbers of records these are."""
@@ -213,13 +223,14 @@ def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:
 class ReplaceShards(ChangeById):
     """`new` shards, each in the place of the first that it replaces in the dataset of a manifest; some are `dropped`.
 
-    `verb` says in messages what is done to the dataset.
+    `verb` says in messages what is done to the dataset. With `sorts`, many shards are named in the order of reading.
     """
 
     manifest: Manifest
     new: tuple[NewShard, ...]
     dropped: tuple[ManifestFile, ...]
     verb: str
+    sorts: bool = False
 
     @property
     def rules(self) -> Rules:
@@ -257,10 +268,16 @@ class ReplaceShards(ChangeById):
             has_sources = all(old_file.sources for old_file in shard.files)
             sources = [source for old_file in shard.files for source in old_file.sources] if has_sources else ()
             new.append((number_of[shard.files[0].path], file._replace(joined=tuple(sources))))
+        files = manifest.files_after([*number_of.values()], new)
+        history = (manifest.history or History()).change(self._runs_in(manifest), manifest.line)
+        if self.sorts and not isinstance(files, tuple) and not files.are_in_order:
+            order = files.reading_order.all_numbers
+            history = history.reorder(files.counts, order.tolist())
+            files = files.columns.take(order)
         return manifest._replace(
-            history=(manifest.history or History()).change(self._runs_in(manifest), manifest.line),
+            history=history,
             id=own.id,
-            files=manifest.files_after([*number_of.values()], new),
+            files=files,
             replaces=(*manifest.replaces, *(file.path for file in replaced)),
             sources_without_rows=(
                 *manifest.sources_without_rows,
