@@ -6,12 +6,19 @@ Tests: tests/read/test_scan.py and tests/read/test_sources.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.base import FrameOptions, ReadOptions, ScanOptions, Selection, StorageOptions
-from tfrecord_io.read.call_options import AnyOptions, check_equal, datasets_in, pace_options, refuse_options
+from tfrecord_io.read.call_options import (
+    AnyOptions,
+    check_equal,
+    datasets_in,
+    options_from_call,
+    pace_options,
+    refuse_options,
+)
 from tfrecord_io.read.find_sources import resolve_sources
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Origin, Scan, ScanHolder
@@ -40,6 +47,21 @@ class CallSource:
     def datasets(self) -> list[Scan]:
         """The datasets, and the pieces of them, that it is or has."""
         return datasets_in(self.given)
+
+    def options(
+        self,
+        kind: type[AnyOptions],
+        decided: Mapping[str, Any] | None = None,
+        /,
+        *,
+        of: Callable[..., Any] | None = None,
+        **keywords: Any,
+    ) -> AnyOptions:
+        """The options of a call with this source and these keywords; see `tfrecord_io.read.call_options`.
+
+        `of` is the public function, which errors name.
+        """
+        return options_from_call(kind, of, self.given, decided or {}, **keywords)
 
     @property
     def paths(self) -> list[Any]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.byte_ranges import SplitFiles
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
+    from tfrecord_io.read.type_suggestions import Suggestion
     from tfrecord_io.store import Directory, PackedSources
 
 MOST_PIECES = 10_000_000
@@ -177,6 +178,15 @@ class Scan:
         if self.resolved.source == "embedded":
             return len(self.sources) > 1 and not self.sources.have_stated_schemas
         return self.resolved.is_inferred
+
+    @staticmethod
+    def suggest_types(first: pa.RecordBatch) -> tuple[Suggestion, ...]:
+        """What the columns of the first rows can be read as."""
+        from tfrecord_io.read.type_suggestions import TypeSample
+
+        sample = TypeSample()
+        sample.add(first)
+        return sample.suggestions()
 
     @property
     def has_schema(self) -> bool:

@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import Column, Overrides, Schema
 from tfrecord_io.kit import Dtype, ReadOptions, TensorEncoding
-from tfrecord_io.read import CallSource, Files, Scan, TypeSample
+from tfrecord_io.read import CallSource, Files, Scan
 from tfrecord_io.typing import Field, Reader, Suggestion
 
 
@@ -43,9 +43,7 @@ def resolve_schema(
         if not strict and not planned.scan.conflicts():
             first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
             if first is not None and planned.scan.resolved.source == "inferred":
-                sample = TypeSample()
-                sample.add(first)
-                suggestions = sample.suggestions()
+                suggestions = planned.scan.suggest_types(first)
     schema, source = _with_encodings(planned.scan), planned.scan.resolved.source
     if not strict:
         return schema, source, suggestions

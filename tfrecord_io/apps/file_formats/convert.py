@@ -24,7 +24,7 @@ from tfrecord_io.base import OnDamage, ProgressMeter, StorageOptions, TransferOp
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, check_keywords, for_cli, listed, printable
-from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions, options_from_call
+from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions
 from tfrecord_io.store import Entry, Location, Output, Source
 from tfrecord_io.typing import (
     UNSET,
@@ -227,7 +227,7 @@ class Sides:
         place_options = [
             {key: side.pop(key) for key in _PLACES & side.keys()} for side in (self.source_options, self.target_options)
         ]
-        both = options_from_call(TransferOptions, None, source, **{**places, **place_options[1]})
+        both = CallSource(source).options(TransferOptions, **{**places, **place_options[1]})
         if not any(place_options) or CallSource(source).datasets:
             return both
         return both.changed(source_storage=TransferOptions.from_keywords({**places, **place_options[0]}).storage)
@@ -507,7 +507,7 @@ class _Inputs:
     def scan(self) -> Scan:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
-        return CallSource(inputs).scan(options_from_call(ReadOptions, None, inputs, **reading))
+        return CallSource(inputs).scan(CallSource(inputs).options(ReadOptions, **reading))
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -525,7 +525,7 @@ class _Inputs:
         format, keywords = self.format, {**self.keywords}
         if format.records:
             inputs, keywords = self.records()
-            with CallSource(inputs).open(options_from_call(ReadOptions, None, inputs, **keywords)) as reader:
+            with CallSource(inputs).open(CallSource(inputs).options(ReadOptions, **keywords)) as reader:
                 yield reader
             return
         if format.plan:

@@ -7,7 +7,7 @@ import glob
 import re
 from collections.abc import Sequence
 
-from tfrecord_io.base import StorageOptions, TransferOptions, secret_url
+from tfrecord_io.base import StorageOptions, TransferOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.kit import FORMATS, Format, check_choice, for_cli, printable, warn
 from tfrecord_io.store import Entry, FileName, FileSystem, Folder, Listing, Location, Output
@@ -257,7 +257,7 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         advice = listing.clause_about_folders(_is_of_a_format)
         embeds = "embeds files of any kind"
         hint = advice or f'files="all" {embeds}'
-        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", secret_url(path))
+        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", path)
         raise for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
     return format or _TFRECORD
 

@@ -17,7 +17,7 @@ from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dat
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.report_html import document
 from tfrecord_io.plugins.report.report_sample import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
-from tfrecord_io.read import CallSource, options_from_call
+from tfrecord_io.read import CallSource
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, OutputPath, ProgressLike, StorageLike, Unset
 
 _FRAME_HEIGHT = 700  # pixels, in a notebook
@@ -160,7 +160,7 @@ def report(
     limits = SampleLimits(sample_records, sample_bytes, seed)
     sources = [source] if compare is None else [source, compare]
     keywords = {"columns": columns, "storage_options": storage_options, "progress": progress}
-    options = [options_from_call(ReadOptions, report, side, **keywords).for_inspection() for side in sources]
+    options = [CallSource(side).options(ReadOptions, of=report, **keywords).for_inspection() for side in sources]
     if target is None:
         return _make_report(None, sources, options=options, limits=limits, check=verify)
     if isinstance(target, str | os.PathLike) and not is_page(os.fspath(target)):

@@ -22,7 +22,7 @@ from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
-from tfrecord_io.read import CallSource, DerivedRecords, options_from_call
+from tfrecord_io.read import CallSource, DerivedRecords
 from tfrecord_io.store import FileName, Listing, Location, Source, resolve_inputs
 from tfrecord_io.typing import FileMode, Path, WriteReport
 from tfrecord_io.write import FrameSink
@@ -250,7 +250,7 @@ def to_array_record(
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
         raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
     places = {key: keywords.pop(key) for key in _PLACES & keywords.keys()}
-    storage = options_from_call(TransferOptions, None, source, **places)
+    storage = CallSource(source).options(TransferOptions, **places)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)

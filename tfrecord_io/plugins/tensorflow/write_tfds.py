@@ -29,7 +29,7 @@ from tfrecord_io.kit import (
 from tfrecord_io.plugins.tensorflow.copied_tfds_features import SourceFeatures
 from tfrecord_io.plugins.tensorflow.tfds import label_names, label_text, leaves_of, read_leaves
 from tfrecord_io.plugins.tensorflow.tfds_columns import Json, TfdsColumns
-from tfrecord_io.read import CallSource, options_from_call
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import Directory, Location, Source
 from tfrecord_io.typing import (
     FileMode,
@@ -180,7 +180,7 @@ def convert_to_tfds(
     **keywords: Any,
 ) -> WriteReport:
     """Write TFRecord files as a split of a dataset of TFDS; the other keywords are those of `open_reader`."""
-    options = options_from_call(ExportOptions, None, source, **keywords)
+    options = CallSource(source).options(ExportOptions, **keywords)
     written: dict[str, Any] = {"shards": shards, "mode": mode, "float64": float64}
     written["storage_options"] = options.target.given
     with CallSource(source).open(options) as reader:

@@ -21,7 +21,7 @@ from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
-from tfrecord_io.read import Files, options_from_call
+from tfrecord_io.read import CallSource, Files
 from tfrecord_io.store import PathMatch
 from tfrecord_io.typing import (
     Compression,
@@ -103,7 +103,7 @@ def read_earth_engine(
     """
     with needs("earth_engine"):
         import xarray as xr
-    options = options_from_call(ReadOptions, read_earth_engine, source, storage_options=storage_options)
+    options = CallSource(source).options(ReadOptions, of=read_earth_engine, storage_options=storage_options)
     layout = _Layout.from_mixer(mixer, options.storage)
     counts = {} if channels is None else channels
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):

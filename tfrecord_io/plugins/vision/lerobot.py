@@ -27,7 +27,7 @@ from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, Raw
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
 from tfrecord_io.kit import Array, Dtype, RowFault, check_integer, counted, printable, warn
 from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
-from tfrecord_io.read import CallSource, Steps, options_from_call
+from tfrecord_io.read import CallSource, Steps
 from tfrecord_io.store import Location, NewFolder
 from tfrecord_io.typing import FilesLike, Path, WriteReport
 
@@ -234,7 +234,7 @@ def convert_to_lerobot(
     fps = check_integer("fps", fps, 1)
     if Location.is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")
-    options = options_from_call(ExportOptions, None, source, **keywords)
+    options = CallSource(source).options(ExportOptions, **keywords)
     with ExitStack() as opened:
         reader = opened.enter_context(CallSource(source).open(options))
         seen = [0]

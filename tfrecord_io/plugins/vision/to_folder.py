@@ -26,7 +26,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, RowFault, check_keywords, open_output, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.plugins.vision.tiff_files import TiffFiles
-from tfrecord_io.read import CallSource, Scan, options_from_call
+from tfrecord_io.read import CallSource, Scan
 from tfrecord_io.store import Directory, Folder, NewFolder
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport
 
@@ -254,7 +254,7 @@ def _write_folder(
     columns: Any,
     keywords: dict[str, Any],
 ) -> WriteReport:
-    options = options_from_call(ExportOptions, None, source, **keywords)
+    options = CallSource(source).options(ExportOptions, **keywords)
     storage = options.target
     make_table = None if table is None else _table_format(table)
     options = _select_columns(source, options, columns=columns, kind=kind, image=image, filename=filename)

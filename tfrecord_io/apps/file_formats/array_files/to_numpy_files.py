@@ -23,7 +23,7 @@ from tfrecord_io.bytes import NpyHeader
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
 from tfrecord_io.kit import Array, Dtype, check_keywords, empty_batch, open_output, printable, warn
-from tfrecord_io.read import CallSource, Scan, ScanRows, options_from_call
+from tfrecord_io.read import CallSource, Scan, ScanRows
 from tfrecord_io.store import Directory, Source
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport
 from tfrecord_io.write import FrameSink
@@ -232,7 +232,7 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> tuple[Scan, StorageOption
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     if any(hasattr(Scan.unwrap(path), "read") and not isinstance(path, Source) for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    options = options_from_call(ExportOptions, None, source, {"batch_bytes": BLOCK_BYTES}, **keywords)
+    options = CallSource(source).options(ExportOptions, {"batch_bytes": BLOCK_BYTES}, **keywords)
     return CallSource(source).scan(options), options.target
 
 

@@ -28,7 +28,7 @@ from tfrecord_io.kit import (
     printable,
     selectable,
 )
-from tfrecord_io.read import AddedColumns, CallSource, RowFilter, options_from_call
+from tfrecord_io.read import AddedColumns, CallSource, RowFilter
 from tfrecord_io.store import Entry, PathMatch, Source
 from tfrecord_io.typing import ProgressLike, SchemaLike, WriteReport
 from tfrecord_io.write import FrameSink
@@ -323,7 +323,7 @@ def write_table_file(source: Any, target: Any, format: Format, keywords: dict[st
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
     open_writer = partial(Format.load(format.writer), **writer_options)
     mode = keywords.pop("mode", None)
-    options = options_from_call(ExportOptions, None, source, **keywords)
+    options = CallSource(source).options(ExportOptions, **keywords)
     with CallSource(source).open(options) as reader:
         return _write_rows(reader, target, format, open_writer, options=options, mode=mode)
 

@@ -32,7 +32,7 @@ from tfrecord_io.base import ExportOptions, Options, StorageOptions
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, WriteOptions, check_choice, open_output, printable
-from tfrecord_io.read import CallSource, options_from_call
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder
 from tfrecord_io.typing import WriteMode, WriteReport
 from tfrecord_io.write import WrittenFile
@@ -85,7 +85,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
     options = FolderOptions.from_keywords(of_folder)
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys()}
-    export = options_from_call(ExportOptions, None, source, **keywords)
+    export = CallSource(source).options(ExportOptions, **keywords)
     folder = _Target(Location.text_of(target).rstrip("/"), export.target, format, options)
     with ExitStack() as opened:
         reader = opened.enter_context(CallSource(source).open(export))

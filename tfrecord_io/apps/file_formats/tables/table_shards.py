@@ -17,7 +17,7 @@ import pyarrow as pa
 from tfrecord_io.apps.file_formats.tables.table_files import RowSlices, TableTarget, refuse_types
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.kit import Format, for_cli
-from tfrecord_io.read import CallSource, ScanRows, options_from_call
+from tfrecord_io.read import CallSource, ScanRows
 from tfrecord_io.store import Location
 from tfrecord_io.typing import Reader, WriteReport
 from tfrecord_io.write import WrittenFile
@@ -43,7 +43,7 @@ def write_table_shards(
     writer_options = {key: keywords.pop(key) for key in format.writes & keywords.keys() if key != "mode"}
     open_writer = partial(Format.load(format.writer), **writer_options)
     mode = keywords.pop("mode", None) or "error"
-    options = options_from_call(ExportOptions, None, source, **keywords)
+    options = CallSource(source).options(ExportOptions, **keywords)
     rows = ScanRows(CallSource(source).scan(options))
     if rows.scan.is_read_once:
         raise ValueError("the rows of several files are counted first, so the source is read twice: pass a path")
