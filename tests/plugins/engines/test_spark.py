@@ -784,6 +784,24 @@ def test_what_is_no_stream(spark: Any, tmp_path: Path) -> None:
         opened(spark, tmp_path / "d/", since=tfr.dataset(tmp_path / "d/").version).count()
 
 
+def test_a_shard_has_at_most_max_records_per_file(spark: Any, tmp_path: Path) -> None:
+    frame = spark.range(25).selectExpr("id", "id % 2 as day").coalesce(1)
+    write = frame.write.format("tfrecord").option("maxRecordsPerFile", 10).mode("append")
+    write.save(f"{tmp_path}/d/")
+    counts = [tfr.count(file) for file in tfr.dataset(tmp_path / "d/").files]
+    assert counts == [10, 10, 5]
+    assert tfr.read_table(tmp_path / "d/")["id"].to_pylist() == [*range(25)]
+    write.option("partition_by", "day").save(f"{tmp_path}/days/")
+    assert len([*(tmp_path / "days" / "day=0").iterdir()]) == 3
+    assert sorted(tfr.read_table(tmp_path / "days/")["id"].to_pylist()) == [*range(25)]
+    frame.limit(0).write.format("tfrecord").option("maxRecordsPerFile", 10).mode("append").save(f"{tmp_path}/none/")
+    assert tfr.dataset(tmp_path / "none/").columns == ["id", "day"]
+    with pytest.raises(Exception, match="maxRecordsPerFile='many': expected a number of rows"):
+        frame.write.format("tfrecord").option("maxRecordsPerFile", "many").mode("append").save(f"{tmp_path}/bad/")
+    with pytest.raises(Exception, match="one of writing"):
+        opened(spark, tmp_path / "d/", maxRecordsPerFile=10).count()
+
+
 def test_options_of_other_file_sources(spark: Any, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2], "day": [1, 2]}, tmp_path / "d/", mode="append", partition_by="day")
     for name, advice in {"basePath": "by the option filters", "ignoreCorruptFiles": "on_error"}.items():
@@ -793,10 +811,6 @@ def test_options_of_other_file_sources(spark: Any, tmp_path: Path) -> None:
         Exception, match=r"'nrows': did you mean limit=\? valid names: allow_missing_shards, .*, threads"
     ):
         opened(spark, tmp_path / "d/", nrows=3)
-    wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long").write.format("tfrecord")
-    wider = wider.option("partition_by", "day").mode("append")
-    with pytest.raises(Exception, match=r"repartition.* decides how many rows"):
-        wider.option("maxRecordsPerFile", 10).save(f"{tmp_path}/d/")
     wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long").write.format("tfrecord")
     wider.option("partition_by", "day").option("mergeSchema", "true").mode("append").save(f"{tmp_path}/d/")
     assert sorted(opened(spark, tmp_path / "d/").collect()) == [(1, None, 1), (2, None, 2), (3, 0.5, 1)]

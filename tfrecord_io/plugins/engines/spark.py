@@ -30,7 +30,8 @@ def register_spark(session: sql.SparkSession) -> None:
 
     ``frame.write.format("tfrecord").mode("append").save("out")`` adds shards to the dataset in the directory ``out``,
     which is created; the mode "overwrite" replaces it. Spark refuses its other modes for Python data sources: the
-    option ``mode`` states them, "error", "ignore" and "overwrite_partitions". All shards are published together, and
+    option ``mode`` states them, "error", "ignore" and "overwrite_partitions". A partition is a shard, or one in each
+    folder; with ``maxRecordsPerFile``, several of at most so many records. All shards are published together, and
     each partition once, also if tasks are retried. Any thread may write: ``format("tfrecord")`` of a DataFrameWriter
     makes its session the active one of the thread, where Spark looks for the format.
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache, wraps
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,12 +46,13 @@ _LOCAL = re.compile("file:/(?!/)")  # as Spark writes a local path
 
 # As spark-tfrecord calls and spells them.
 _ALIASES = {"paths": "path", "recordtype": "record_type", "codec": "compression"}
-_MERGE = "mergeschema"  # to write: `evolve`
+_MERGE, _MOST_ROWS = "mergeschema", "maxrecordsperfile"  # to write: `evolve`; how many rows a shard has at most
+_MOST_PARTS = 1 << 20  # of a task
 # Options of Spark's own file sources, in lower case, and what to do instead.
 _OPTIONS_OF_FILES = {
     "basepath": "load the whole dataset, and select its folders by the option filters",
     "ignorecorruptfiles": "the option on_error says what becomes of damaged records",
-    "maxrecordsperfile": "a partition is a shard: repartition() decides how many rows, max_shard_bytes how many bytes",
+    _MOST_ROWS: "it is one of writing; to read, npartitions or max_bytes decides the size of partitions",
     _MERGE: "columns are those of the dataset's manifest, or else of its first records; state others by .schema(…)",
     "modifiedafter": "spark.readStream, or tfr.follow, has the rows that were added since a version",
     "pathglobfilter": "load a glob, such as 'data/*.tfrecord'",
@@ -105,10 +108,10 @@ def set_sessions_of_writers() -> None:
 
 
 class WrittenMessage(WriterCommitMessage):  # type: ignore[misc]
-    """The part that a task wrote."""
+    """The parts that a task wrote."""
 
-    def __init__(self, part: WrittenPart) -> None:
-        self.part = part
+    def __init__(self, parts: list[WrittenPart]) -> None:
+        self.parts = parts
 
 
 class _Form(NamedTuple):
@@ -175,12 +178,21 @@ class TFRecordStreamReader(DataSourceStreamReader):  # type: ignore[misc]
 
 
 class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
-    """Stages a shard in each task, and publishes those of the tasks that Spark has committed."""
+    """Stages shards in each task, and publishes those of the tasks that Spark has committed.
+
+    `most_rows` is how many rows a shard has at most; 0: a task writes one shard, or one in each folder.
+    """
 
     def __init__(
-        self, writer: DistributedWriter, schema: pa.Schema, ignores: bool, vectors: Mapping[int, str | None]
+        self,
+        writer: DistributedWriter,
+        schema: pa.Schema,
+        *,
+        ignores: bool,
+        vectors: Mapping[int, str | None],
+        most_rows: int,
     ) -> None:
-        self._writer, self._ignores, self._vectors = writer, ignores, vectors
+        self._writer, self._ignores, self._vectors, self._most_rows = writer, ignores, vectors, most_rows
         self._serialized = schema.serialize().to_pybytes()  # tensor types cannot be pickled
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -188,11 +200,14 @@ class TFRecordWriter(DataSourceArrowWriter):  # type: ignore[misc]
         assert context is not None  # Spark calls this in a task
         schema = pa.ipc.read_schema(pa.py_buffer(self._serialized))
         batches = _add_vectors(iterator, self._vectors) if self._vectors else iterator
-        return WrittenMessage(self._writer.write_part(context.partitionId(), _restore_tensors(batches, schema)))
+        first = context.partitionId() * _MOST_PARTS  # the number of the first part, so that parts are in order
+        runs = split_runs(batches, self._most_rows) if self._most_rows else [batches]
+        parts = [self._writer.write_part(at, _restore_tensors(run, schema)) for at, run in enumerate(runs, first)]
+        return WrittenMessage(parts or [self._writer.write_part(first, [empty_batch(schema)])])
 
     def commit(self, messages: list[Any]) -> None:
         with suppress(*([FileExistsError] if self._ignores else [])):  # of a dataset that is there meanwhile
-            self._writer.commit(message.part for message in messages if message is not None)
+            self._writer.commit(part for message in messages if message is not None for part in message.parts)
 
     def abort(self, messages: list[Any]) -> None:
         self._writer.abort()
@@ -266,7 +281,8 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         import tfrecord_io as tfr
 
-        options = {"evolve" if name.lower() == _MERGE else name: value for name, value in self.options.items()}
+        options = {name: value for name, value in self.options.items() if name.lower() != _MOST_ROWS}
+        options = {"evolve" if name.lower() == _MERGE else name: value for name, value in options.items()}
         path, keywords = _path_and_keywords(options, _NOT_WRITTEN)
         path, ignores = DistributedWriter.as_directory(path), str(keywords.get("mode")).lower() == "ignore"
         form = keywords.pop("vectors", None)
@@ -287,7 +303,8 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
             if writer.is_repeated:
                 writer.commit(())
                 return IgnoringWriter()
-            return TFRecordWriter(writer, written, ignores, vectors)
+            most_rows = _most_rows(self.options)
+            return TFRecordWriter(writer, written, ignores=ignores, vectors=vectors, most_rows=most_rows)
         return IgnoringWriter()
 
     def _scan(self, options: Mapping[str, str], **changes: Any) -> Scan:
@@ -361,6 +378,40 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     if other := next((name for name in values if name.lower() in _OPTIONS_OF_FILES), None):
         raise ValueError(f"tfrecord has no option {other}: {_OPTIONS_OF_FILES[other.lower()]}")
     return values.pop("path"), values
+
+
+def _most_rows(options: Mapping[str, str]) -> int:
+    """Spark's option ``maxRecordsPerFile``; 0, or less, is no limit, as in Spark.
+
+    >>> _most_rows({"maxRecordsPerFile": "100"}), _most_rows({"maxrecordsperfile": "-1"}), _most_rows({})
+    (100, 0, 0)
+    """
+    text = next((value for name, value in options.items() if name.lower() == _MOST_ROWS), "0")
+    try:
+        return max(0, int(text))
+    except ValueError:
+        raise ValueError(f"the option maxRecordsPerFile={text!r}: expected a number of rows") from None
+
+
+def split_runs(batches: Iterable[pa.RecordBatch], most: int) -> Iterator[Iterator[pa.RecordBatch]]:
+    """Split the rows of batches into runs of so many, each of which is to be read before the next one.
+
+    >>> batches = [pa.record_batch({"x": [1, 2, 3]}), pa.record_batch({"x": [4, 5]})]
+    >>> [[batch["x"].to_pylist() for batch in run] for run in split_runs(batches, 2)]
+    [[[1, 2]], [[3], [4]], [[5]]]
+    """
+
+    def numbered_slices() -> Iterator[tuple[int, pa.RecordBatch]]:
+        row = 0
+        for batch in batches:
+            at = 0
+            while at < len(batch):
+                part = batch.slice(at, most - row % most)
+                yield row // most, part
+                at, row = at + len(part), row + len(part)
+
+    for _, run in groupby(numbered_slices(), itemgetter(0)):
+        yield (part for _, part in run)
 
 
 def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
