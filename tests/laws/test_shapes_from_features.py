@@ -546,3 +546,90 @@ def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
                 assert (own is None) == (arrays is None)
                 if arrays is not None:
                     same(own, arrays)
+
+
+@settings(max_examples=rounds(100))
+@given(st.data())
+def test_arrays_appended_without_a_schema_state_their_sizes_as_the_dataset_does(data: st.DataObject) -> None:
+    layout = data.draw(layouts().filter(lambda layout: layout.shape != "one unknown" and not layout.as_list))
+    first, second = (data.draw(rows_of(layout)) for _ in range(2))
+    with tempfile.TemporaryDirectory() as folder:
+        path, target = Path(folder) / "a.tfrecord", Path(folder) / "set"
+        with tfr.RecordWriter(path) as writer:
+            for number, arrays in enumerate(first):
+                writer.write(layout.record(number, arrays))
+        table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
+        how: dict[str, Any] = {"record_type": layout.record_type, "mode": "append"}
+        tfr.write_tfrecord(table, target, shards=1, **how)
+        more = [row[0] if layout.part == "example" else row for row in second]
+        added = {"image_raw": more, "label": np.arange(len(more))}
+        tfr.write_tfrecord(added, target, evolve=True, **how)
+        found = tfr.read_tfrecord(target)["image_raw"]
+        for own, arrays in zip(found, [*first, *second], strict=True):
+            same(own, arrays)
+        names = set[str]()
+        for file in tfr.dataset(target).files:
+            names |= {*tfr.read_table(tfr.dataset(file, schema="infer")).column_names}
+        assert names == {
+            "image_raw",
+            "label",
+            *layout.sizes(first[0][0]),
+            *["image/dtype"] * bool(layout.dtype_feature),
+        }
+
+
+def test_files_that_state_shapes_elsewhere_have_no_common_column(tmp_path: Path) -> None:
+    """Else the records of one would be read with the features of the other, which they lack."""
+    arrays = [np.ones((2, 3), np.uint8), np.ones((1, 2), np.uint8)]
+    sized = {"image": tfr.tensor("uint8", ("height", "width"))}
+    tfr.write_tfrecord({"image": arrays}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"image": arrays}, tmp_path / "b.tfrecord", schema=sized)
+    with pytest.raises(tfr.errors.SchemaError, match="stored in another form"):
+        tfr.read_table([tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"])
+    tfr.write_tfrecord({"image": arrays}, tmp_path / "set", shards=1)
+    with pytest.raises(tfr.errors.SchemaError, match="stored in another form; pass its schema="):
+        tfr.write_tfrecord({"image": arrays}, tmp_path / "set", schema=sized, mode="append")
+    assert len(tfr.read_table(tmp_path / "set")) == 2
+
+
+@pytest.mark.parametrize(("sizes", "reason"), [([1] * 70, "70 dimensions, and NumPy has at most 62")])
+def test_more_dimensions_than_arrays_have_are_refused(tmp_path: Path, sizes: list[int], reason: str) -> None:
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        writer.write(tfr.encode_example({"image": b"x", "shape": sizes}))
+    with pytest.raises(tfr.errors.SchemaError, match=reason):
+        tfr.read_table(tmp_path / "a", schema={"image": tfr.tensor("uint8", "shape")})
+
+
+def test_sizes_without_a_number_are_arrays_without_dimensions(tmp_path: Path) -> None:
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        for byte in (b"a", b"b"):
+            writer.write(tfr.encode_example({"image": byte, "shape": np.array([], np.int64)}))
+    schema = {"image": tfr.tensor("uint8", "shape")}
+    assert tfr.read_arrays(tmp_path / "a", schema=schema)["image"].tolist() == [97, 98]
+
+
+def test_another_dtype_than_that_of_the_sample_is_named_before_its_size(tmp_path: Path) -> None:
+    records = [("int16", 12), ("int16", 12), ("uint8", 6)]
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        for dtype, size in records:
+            writer.write(tfr.encode_example({"image": bytes(size), "height": 2, "width": 3, "dtype": dtype}))
+    schema = {"image": tfr.tensor("dtype", ("height", "width"))}
+    with pytest.raises(tfr.errors.DecodeError, match=r"record 2: .*its 6 bytes are uint8 according to 'dtype'"):
+        tfr.read_table(tfr.dataset(tmp_path / "a", schema=schema, sample=2))
+
+
+@pytest.mark.parametrize("shape", ["shape", ("rows",)])
+@pytest.mark.parametrize("encoding", ["raw", "list"])
+def test_a_stated_encoding_takes_no_other(tmp_path: Path, shape: Any, encoding: str) -> None:
+    stored = {"raw": np.arange(6).astype("int64").tobytes(), "list": np.arange(6)}
+    item = tfr.tensor("int64", shape, encoding=encoding)
+    assert f"encoding={encoding!r}" in tfr.Schema({"x": item}).to_python().replace('"', "'")
+    for name, values in stored.items():
+        path = tmp_path / name
+        with tfr.RecordWriter(path) as writer:
+            writer.write(tfr.encode_example({"x": values, "shape": [6], "rows": 6}))
+        if name == encoding:
+            assert tfr.read_arrays(path, schema={"x": item})["x"].tolist() == [[0, 1, 2, 3, 4, 5]]
+            continue
+        with pytest.raises(tfr.errors.FeatureTypeError, match=r"'x': expected an? "):
+            tfr.read_table(path, schema={"x": item})

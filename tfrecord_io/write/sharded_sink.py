@@ -362,7 +362,10 @@ class SchemaUnion:
                     advice += f", or pass schema_overrides={ {column.name: str(before.type)}!r}"
                 reason = f"{types}: no type holds both"
                 if before is not None and before.type == got:
-                    reason, advice = (f"{types}, stored in another form", "pass its record_type= and column_encoding=")
+                    reason, advice = (
+                        f"{types}, stored in another form",
+                        "pass its schema=, record_type= and column_encoding=",
+                    )
             elif before is None:
                 reason, advice, to_unite = "the dataset has no such column", "leave it out", "add it"
             elif before.type == got != column.type:

@@ -399,6 +399,8 @@ def _stated_tensor(
         raise SchemaError(reason, expected=(BY_WIRE, RAW, LIST), got=encoding)
     if default is not None:
         raise SchemaError("no default of tensors whose shape stands in other features", got=default)
+    if encoding != BY_WIRE:
+        source = source._replace(encoding=encoding)
     shape, keywords = source.shape, {"encoding": encoding, "required": required, "empty": empty}
     if shape is None or source.element is None:
         return Field("", pa.binary(), feature, metadata=source.metadata, **{**keywords, "encoding": LIST})  # type: ignore[arg-type]

@@ -12,8 +12,10 @@ from __future__ import annotations
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
+    RAW,
     extension_encoding_of,
     is_nested,
     needs_nesting,
@@ -26,6 +28,7 @@ from tfrecord_io.columns.schema.types import (
     hashable,
     is_list_like,
     is_text_or_bytes,
+    relist,
     replace_fields,
     value_type,
 )
@@ -59,10 +62,14 @@ def common_field(a: pa.Field, b: pa.Field) -> pa.Field | None:
         return b.with_name(a.name).with_nullable(True)
     if stated_extension(a) != stated_extension(b) or extension_encoding_of(a) != extension_encoding_of(b):
         return None
+    if not _have_sizes_alike(a, b):
+        return None
     encodings = {stored_form(a), stored_form(b)}
     if is_any_tensor(a.type) or is_any_tensor(b.type):
         tensor = _common_tensor(a, b) if len(encodings) == 1 else None
         return None if tensor is None else tensor.with_nullable(nullable)
+    if encodings == {RAW.encode()} and (lists := _common_tensor_lists(a, b)) is not None:
+        return lists.with_nullable(nullable)
     type_ = _common_type(a, b)
     if type_ is not None and any(_changes_items(f, f.type, type_) for f in (a, b)):
         return None
@@ -156,6 +163,16 @@ def stored_form(field: pa.Field) -> bytes | None:
     return None if encoding == b"list" else encoding
 
 
+def _have_sizes_alike(a: pa.Field, b: pa.Field) -> bool:
+    """True if the shapes of arrays stand in the same features in both files, or in both in none but companions."""
+    entries = [ShapeSource.entry_of(field.metadata or {}) for field in (a, b)]
+    if entries[0] == entries[1]:
+        return True
+    sources = [ShapeSource.from_metadata(field.metadata, field.name) for field in (a, b)]
+    known = [None if source is None else (source.axes, source.dtype) for source in sources]
+    return known[0] == known[1]
+
+
 def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The tensors of both, where they have the same dtype and rank: sizes of axes that differ are unknown."""
     if not (is_any_tensor(a.type) and is_any_tensor(b.type)):
@@ -168,6 +185,19 @@ def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
     united = tuple(m if m == n else None for m, n in zip(shape, axes, strict=True))
     field = tensor_field(a.name, element, united)
     return field.with_metadata({**(a.metadata or {}), **(field.metadata or {})} or None)
+
+
+def _common_tensor_lists(a: pa.Field, b: pa.Field) -> pa.Field | None:
+    """The lists of tensors of both, each of which is a value of its own, as are steps; None for other columns."""
+    x, y = a.type, b.type
+    if x.equals(y) or x.id != y.id or not is_list_like(x):
+        return None
+    if not (is_any_tensor(x.value_type) and is_any_tensor(y.value_type)):
+        return None
+    if t.is_fixed_size_list(x) and x.list_size != y.list_size:
+        return None
+    item = _common_tensor(a.with_type(x.value_type), b.with_type(y.value_type))
+    return None if item is None else item.with_type(relist(x, item.type))
 
 
 def _common_type(a: pa.Field, b: pa.Field) -> pa.DataType | None:

@@ -30,6 +30,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
 
 _FEW_RECORDS = 100
+_MOST_DIMENSIONS = 62  # of a row: NumPy has 64, of which one counts the rows, and one may be that of complex numbers
 
 Sample = Callable[[ScanOptions, tuple[str, ...]], list[Mapping[str, ColumnBuffers]]]
 """Decodes the first records, of these columns, with these options."""
@@ -249,6 +250,9 @@ class _OpenColumn:
             reason = f"'{printable(axes)}' states arrays of {' and '.join(map(str, sorted(ranks)))} dimensions"
             advice = "declare the column as binary, and reshape its arrays"
             raise SchemaError(reason, feature=self.feature, got=sorted(ranks), hint=advice)
+        if (rank := ranks.pop()) > _MOST_DIMENSIONS:
+            reason = f"'{printable(axes)}' states arrays of {rank} dimensions, and NumPy has at most {_MOST_DIMENSIONS}"
+            raise SchemaError(reason, feature=self.feature, got=rank, hint="declare the column as binary")
         return tuple(_common_size(set(sizes)) for sizes in zip(*lists, strict=True))
 
     def _values(self, columns: Sequence[Mapping[str, ColumnBuffers]], name: str) -> Iterator[int]:
@@ -260,9 +264,9 @@ class _OpenColumn:
         """The distinct lists of sizes in a column."""
         if column.kind is not Kind.INT64:
             reason = f"'{printable(name)}' has {column.kind.description}, and the sizes of dimensions are integers"
-            raise SchemaError(
-                reason, feature=self.feature, expected=Kind.INT64.description, got=column.kind.description
-            )
+            expected, got = Kind.INT64.description, column.kind.description
+            advice = "declare the column as binary, and reshape its arrays"
+            raise SchemaError(reason, feature=self.feature, expected=expected, got=got, hint=advice)
         assert column.values is not None
         mask = column.mask
         if column.layout is Layout.SCALAR:

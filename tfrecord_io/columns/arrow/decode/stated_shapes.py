@@ -310,7 +310,8 @@ def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tu
         row = int(bad.argmax())
         raise _other_rank(name, row, count, int(counts[row]))
     matrix = np.zeros((rows, count), np.int64)
-    matrix[mask] = column.values[column.offsets[0] : column.offsets[-1]].reshape(-1, count)
+    stated = column.values[column.offsets[0] : column.offsets[-1]]
+    matrix[mask] = stated.reshape(int(np.count_nonzero(mask)), count)
     return matrix, mask
 
 

@@ -76,6 +76,8 @@ class TensorColumn:
             uniform = self._uniform_array(column)
             if uniform is not None:
                 return uniform
+        if companion.companions.shape_source is not None and column.kind is Kind.BYTES:
+            companion.refuse_dtype(mask, self._element, np.diff(slots(column)[0]))  # in which sizes are counted
         companion.refuse_counts(mask, self._shape, lambda: self._counts(column))
         cells = decode_cells(encoding, column, mask=mask, element=self._element, shape=self._shape)
         if column.kind is Kind.BYTES:

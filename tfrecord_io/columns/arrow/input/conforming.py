@@ -15,18 +15,27 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import WriteOptions, and_more, counted, printable, warn
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.arrow.buffers import empty_batch
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
 from tfrecord_io.columns.arrow.image_encoding import arrays_schema
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource
 from tfrecord_io.columns.arrow.input.from_arrays import check_name, map_types
 from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
-from tfrecord_io.columns.schema.column_features import BY_WIRE, COMPOSITE_KEY, RAW, encoding_of, set_encoding
+from tfrecord_io.columns.schema.column_features import (
+    BY_WIRE,
+    COMPOSITE_KEY,
+    ENCODING_KEY,
+    PART_KEY,
+    RAW,
+    encoding_of,
+    set_encoding,
+)
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.pandas_metadata import copy_index
 from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import NESTED
-from tfrecord_io.columns.schema.types import replace_fields, value_type
+from tfrecord_io.columns.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
+from tfrecord_io.columns.schema.types import is_list_like, replace_fields, value_type
 from tfrecord_io.errors import SchemaError, SchemaWarning
 
 if TYPE_CHECKING:
@@ -95,12 +104,16 @@ class Conforming:
     def as_in_dataset(schema: pa.Schema, known: pa.Schema, options: WriteOptions) -> pa.Schema:
         """The schema of rows for a dataset, with the choices of its first writer that `options` leave open.
 
-        Those are the encodings of columns of the same type, and which columns are the index.
+        Those are the encodings of columns of the same type, the features that state the shapes of arrays, and which
+        columns are the index.
         """
         stored, changed = {field.name: field for field in known}, {}
         for at, column in enumerate(schema):
             stored_field = stored.get(column.name, column)
             encoding = encoding_of(stored_field)
+            if column.name not in (options.column_encoding or {}) and _may_take_shapes(column, stored_field):
+                changed[at] = column.with_metadata({**(column.metadata or {}), **_shape_entries(stored_field)})
+                continue
             if (
                 encoding in (None, BY_WIRE, NESTED)
                 or encoding_of(column) is not None
@@ -138,6 +151,27 @@ class Conforming:
             composite = self._composites.get(name)
             split += [column] if composite is None else component_columns(composite, column, name, row)
         return split
+
+
+def _may_take_shapes(column: pa.Field, stored: pa.Field) -> bool:
+    """True if arrays whose shapes stand in no other features can be stored as those of `stored`, where they do."""
+    if ShapeSource.entry_of(stored.metadata or {}) is None or ShapeSource.entry_of(column.metadata or {}) is not None:
+        return False
+    are_lists = is_list_like(column.type)
+    if encoding_of(column) is not None or are_lists != is_list_like(stored.type):
+        return False
+    items = [field.with_type(field.type.value_type) if are_lists else field for field in (column, stored)]
+    if not all(is_any_tensor(item.type) for item in items):
+        return False
+    (element, shape), (other, axes) = map(element_and_shape, items)
+    return element == other and len(shape) == len(axes)
+
+
+def _shape_entries(stored: pa.Field) -> dict[bytes, bytes]:
+    """The metadata that say how the arrays of a column are stored."""
+    source = ShapeSource.from_metadata(stored.metadata, stored.name)
+    kept = {key: value for key, value in (stored.metadata or {}).items() if key in (ENCODING_KEY, PART_KEY)}
+    return kept if source is None else {**source.metadata, **kept}
 
 
 def _composites(schema: Schema) -> dict[str, Composite]:
