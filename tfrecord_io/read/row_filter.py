@@ -27,7 +27,6 @@ from tfrecord_io.columns import (
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
-from tfrecord_io.read.filter_bounds import condition_of_bounds
 from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
@@ -211,6 +210,8 @@ class RowFilter:
 
     def _may_be_in(self, schema: pa.Schema, bounds: pa.RecordBatch) -> Array:
         """A boolean for each row of bounds of partition columns, whose types are those of `schema`: see `Sources`."""
+        from tfrecord_io.read.filter_bounds import condition_of_bounds  # for large datasets only
+
         every = np.ones(len(bounds), bool)
         by_folder = self.restrict_to(schema.names)
         try:

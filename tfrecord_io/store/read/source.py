@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, ProgressMeter, printable
+from tfrecord_io.base import LIMITS, MIB, printable
 from tfrecord_io.bytes import CODECS, Array, PlainStream, Raw, Stream, open_decompressed
 from tfrecord_io.errors import CompressionError, CorruptRecordError, ReplacedError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
@@ -25,6 +25,7 @@ from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.read.plain_file import open_raw
 
 if TYPE_CHECKING:
+    from tfrecord_io.base import ProgressMeter
     from tfrecord_io.store.filesystem.remote import FsspecFileSystem
     from tfrecord_io.store.read.file_object import CallerFile
     from tfrecord_io.store.read.pipe import Pipe
