@@ -185,13 +185,16 @@ class WorkerPool:
         self.threads = threads
         self.most_ahead = WorkerPool.AHEAD * threads if most_ahead is None else most_ahead
         self.ahead = 0  # of these calls: only the thread that takes the results counts them
-        self._executor = ThreadPoolExecutor(threads, f"tfrecord_io {name}") if threads else None
+        self._name = f"tfrecord_io {name}"
+        self._executor: ThreadPoolExecutor | None = None  # made for the first call: small files need no thread
         self._takes_calls = threads > 0
 
     def submit(self, call: Callable[[], T]) -> Task[T]:
         """Let a thread make a call."""
         task = Task(call)
-        if self._executor is not None and self._takes_calls:
+        if self._takes_calls:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(self.threads, self._name)
             # Without a thread, further calls would be held and never made.
             self._takes_calls = _has_started(partial(self._executor.submit, task.run_quietly))
         return task
@@ -202,6 +205,7 @@ class WorkerPool:
 
     def close(self, *, wait: bool = True) -> None:
         """Cancel the calls that have not begun; each thread ends after its current call."""
+        self._takes_calls = False
         if self._executor is not None:
             with suppress(RuntimeError):  # the garbage collector runs this in one of the threads, which cannot wait
                 self._executor.shutdown(wait, cancel_futures=True)

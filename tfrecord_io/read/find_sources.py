@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, StorageOptions, counted, did_you_mean, hide_secrets, printable
+from tfrecord_io.base import FrameOptions, Registry, StorageOptions, counted, did_you_mean, hide_secrets, printable
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.store import FileName, FileSystem, Kind, Location, Source, Sources, resolve_inputs
 
@@ -65,7 +65,7 @@ def find_sources(
     **how: Any,
 ) -> Sources:
     """Find the files of a path, of a file object, or of a list of those and datasets; see `resolve_sources`."""
-    if isinstance(path, Sources):  # found before
+    if not isinstance(path, str) and isinstance(path, Sources):  # found before
         return path
     split: Any = options.split
     storage = storage or options.storage
@@ -150,7 +150,8 @@ def _open_content(source: Source) -> Source:
     """The source; of a file of another format by its name, with the records that it has."""
     if source.derived is not None or source.is_file_object or source.span is not None:
         return source
-    if FileName.of_path(source.path).kind is Kind.RECORDS:  # the table of formats takes time to import
+    # The table of formats takes time to import, and the kind of a name with the usual suffix to find.
+    if source.path.endswith(Registry.WRITTEN_SUFFIXES) or FileName.of_path(source.path).kind is Kind.RECORDS:
         return source
     from tfrecord_io.bytes import FORMATS
 

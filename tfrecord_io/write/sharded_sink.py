@@ -18,7 +18,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any
@@ -340,9 +340,9 @@ class SchemaUnion:
             raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
         stored_schema, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
-            stored_schema = replace(stored_schema, dictionaries=added.dictionaries)
+            stored_schema = stored_schema.replace(dictionaries=added.dictionaries)
         elif not adds_rows:
-            added = replace(added, dictionaries=stored_schema.dictionaries)
+            added = added.replace(dictionaries=stored_schema.dictionaries)
         united = stored_schema.merge(added)
         for level in EmbeddedSchema.index_levels(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:

@@ -100,7 +100,10 @@ class OnDamage(ABC):
     @staticmethod
     def of(on_error: object) -> OnDamage:
         """The object for an ``on_error`` that was checked."""
-        return on_error if isinstance(on_error, OnDamage) else _BY_NAME[str(on_error)]
+        if isinstance(on_error, str):  # first: `isinstance` of an abstract class calls Python code
+            return _BY_NAME[on_error]
+        assert isinstance(on_error, OnDamage)
+        return on_error
 
     @staticmethod
     def collect(receive: Callable[[Any], object]) -> OnDamage:
@@ -132,9 +135,13 @@ class OnDamage(ABC):
 
         `advice` is what to do instead; by default, which call takes an ``on_error`` that needs a report.
         """
-        damage = Ask(value) if callable(value) else value if isinstance(value, OnDamage) else None
+        damage: OnDamage | None
         if isinstance(value, str):
             damage = _BY_NAME.get(value)
+        elif callable(value):
+            damage = Ask(value)
+        else:
+            damage = value if isinstance(value, OnDamage) else None
         if damage is None or (takes is not None and not takes(damage)):
             functions = " or a function that takes the error" if takes is None or takes(Ask(bool)) else ""
             text = f"expected one of {', '.join(map(repr, OnDamage.names(takes)))}{functions}"
@@ -142,7 +149,7 @@ class OnDamage(ABC):
             hints = (_COLLECTING, _COLLECTING_CLI) if needs_report else (advice, advice)
             own, own_cli = ("; ".join(filter(None, (text, hint))) for hint in hints)
             raise for_cli(ValueError(f"on_error={value!r}: {own}"), f"--on-error {value}: {own_cli}")
-        return damage if isinstance(damage, Ask) else value
+        return damage if callable(value) else value
 
 
 Takes = Callable[[OnDamage], bool]

@@ -102,7 +102,8 @@ class Options:
         if unknown := values.keys() - defaults.keys():
             raise TypeError(f"{type(self).__name__} has no {', '.join(sorted(unknown))}")
         vars(self).update(defaults, **values)
-        self.__post_init__()
+        if values:  # the defaults are valid
+            self.__post_init__()
 
     @classmethod
     def stated(cls, keywords: Mapping[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self
 
@@ -77,7 +76,6 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-@dataclass(slots=True, repr=False)
 class EmbeddedSchema:
     """An embedded schema, of one file or united from several files, and the path of the first file."""
 
@@ -85,15 +83,29 @@ class EmbeddedSchema:
         EmbeddedSchemaUnreadable  # raised for the content of a field that is none
     )
 
-    schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
-    # Categories by feature. Other dictionary columns build their categories from the values.
-    dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
-    path: str = ""
-    origins: Mapping[str, str] = field(default_factory=dict)  # the other files that columns were added from, by column
-    # By column: the error for reading a column whose types in the files have no common type.
-    conflicts: Mapping[str, SchemaError] = field(default_factory=dict)
-    content: bytes | None = None  # the bytes it was read from, if from one file
-    united: frozenset[bytes] = field(default=frozenset(), compare=False)  # the digests of covered schemas
+    def __init__(
+        self,
+        schema: pa.Schema,
+        dictionaries: Mapping[str, pa.Array] | None = None,
+        path: str = "",
+        origins: Mapping[str, str] | None = None,
+        conflicts: Mapping[str, SchemaError] | None = None,
+        content: bytes | None = None,
+        united: frozenset[bytes] = frozenset(),
+    ) -> None:
+        self.schema = schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
+        # Categories by feature. Other dictionary columns build their categories from the values.
+        self.dictionaries = dictionaries or {}
+        self.path = path
+        self.origins = origins or {}  # the other files that columns were added from, by column
+        # By column: the error for reading a column whose types in the files have no common type.
+        self.conflicts = conflicts or {}
+        self.content = content  # the bytes it was read from, if from one file
+        self.united = united  # the digests of covered schemas
+
+    def replace(self, **attributes: Any) -> EmbeddedSchema:
+        """Copy this schema with other values of these attributes."""
+        return EmbeddedSchema(**{**vars(self), **attributes})
 
     @classmethod
     def of(cls, schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None, path: str = "") -> Self:
@@ -103,7 +115,7 @@ class EmbeddedSchema:
     @classmethod
     def parse(cls, content: bytes, path: str = "") -> EmbeddedSchema:
         """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
-        return replace(unpack(content), path=path, content=content)
+        return unpack(content).replace(path=path, content=content)
 
     @staticmethod
     def content_of(frame: Any, *, check_crc: bool = True) -> bytes | None:
@@ -128,7 +140,7 @@ class EmbeddedSchema:
         from tfrecord_io.columns.schema.pandas_metadata import drop_range_index
 
         schema = drop_range_index(self.schema)
-        return self if schema is self.schema else replace(self, schema=schema)
+        return self if schema is self.schema else self.replace(schema=schema)
 
     def merge(self, other: EmbeddedSchema) -> EmbeddedSchema:
         """The schema that covers both: this one itself if it covers the other.
@@ -179,7 +191,7 @@ class EmbeddedSchema:
         merged = read.merge(self)
         fields = [merged.schema.field(name) for name in self.schema.names]
         schema = pa.schema(fields, metadata=merged.schema.metadata)
-        return replace(merged, schema=schema, conflicts=read.conflicts, content=None)
+        return merged.replace(schema=schema, conflicts=read.conflicts, content=None)
 
     @staticmethod
     def index_levels(schema: pa.Schema) -> list[str]:
@@ -509,7 +521,7 @@ def _restore_registered_types(embedded: EmbeddedSchema) -> EmbeddedSchema:
         return registered_field(field) if may_be else field
 
     columns = [use_registered_type(column, is_nested(column)) for column in embedded.schema]
-    return replace(embedded, schema=pa.schema(columns, embedded.schema.metadata))
+    return embedded.replace(schema=pa.schema(columns, embedded.schema.metadata))
 
 
 def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:

@@ -158,7 +158,7 @@ class EmbeddedSchemaCheck:
 
     def _unpack(self, path: str, record: int, content: bytes) -> EmbeddedSchema | None:
         try:
-            return EmbeddedSchema.parse(content)
+            return EmbeddedSchema.parse(content, path)
         except EmbeddedSchema.Unreadable as error:
             if content not in self._unreadable:
                 self._unreadable.add(content)
@@ -180,13 +180,12 @@ class EmbeddedSchemaCheck:
                 hint="read the file with schema='infer', or read the files it was merged from one by one",
                 hint_cli="read the files it was merged from one by one",
             )
-        embedded_here = replace(embedded, path=path, content=content)
         if self.governing is None:
-            return SchemaRevision(embedded_here, path, record, offset)
+            return SchemaRevision(embedded, path, record, offset)
         if _digest(content) in self.governing.united:
             return None
 
-        merged = self.governing.merge(embedded_here)
+        merged = self.governing.merge(embedded)
         return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
@@ -233,7 +232,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # each names the first file that differs from the files before
         return reduce(EmbeddedSchema.merge, schemas)
-    return replace(united[0], united=united[0].united | covered)
+    return united[0].replace(united=united[0].united | covered)
 
 
 def _digest(content: bytes) -> bytes:

@@ -85,10 +85,10 @@ def resolve_inputs(
     )
     if hasattr(path, "read") and not _is_dataset(path):
         return Sources([_file_object(path, storage)])
-    if isinstance(path, Sources):  # resolved before
-        return path
     if isinstance(path, (str, os.PathLike)):
         return lookup.sources(path, complete=not allow_missing_shards)
+    if isinstance(path, Sources):  # resolved before
+        return path
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
     if isinstance(path, _BYTES_LIKE) or not isinstance(path, Iterable):

@@ -32,7 +32,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     from tfrecord_io.store.read.index_cache import CachedIndexes
 
     parents = list(map(_parent, sources))
-    counts = Counter(parents)
+    counts = Counter(parents) if any(parents) else {}  # of folders in buckets
     listings: dict[Any, dict[str, Entry]] = {}
     cached, sidecars = CachedIndexes(), []
     for source, parent in zip(sources, parents, strict=True):
@@ -56,8 +56,10 @@ def _may_have_sidecars(source: Source) -> bool:
 
 
 def _cached(source: Source, path: str | None) -> Source | None:
+    if path is None:
+        return None
     fs, _ = source.location
-    entry = None if path is None else fs.entry(path)
+    entry = fs.entry(path)
     return None if entry is None else Source.from_entry(fs, entry)
 
 
