@@ -136,6 +136,10 @@ class CallSource:
         """The files; see `tfrecord_io.read.find_sources.resolve_sources`."""
         return resolve_sources(self.given, options, storage, **how)
 
+    def found_files(self, options: ReadOptions) -> Files[ScanOptions]:
+        """The files and how they are read, for a call that plans their read; see `Files.from_source`."""
+        return Files.from_source(self.given, options)
+
     def resolve(self, options: ReadOptions) -> Files[ScanOptions] | Scan:
         """The rows that a reading call selects; see `tfrecord_io.read.source_resolution.resolve_source`."""
         return resolve_source(self.given, options)

@@ -41,6 +41,10 @@ class Files(Generic[AnyFrameOptions]):
         """Return the same files, to be read with other options."""
         return Files(self.sources, options, self.selection)
 
+    def with_sources(self, sources: Sources) -> Files[AnyFrameOptions]:
+        """Return other files, to be read with the same options."""
+        return Files(sources, self.options, self.selection)
+
     def select(self, columns: Sequence[str]) -> Files[AnyFrameOptions]:
         """Return the same files, of which only some columns are read, and all rows."""
         return Files(self.sources, self.options, Selection(tuple(columns)))

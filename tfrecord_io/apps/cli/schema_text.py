@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import Column, Overrides, Schema
 from tfrecord_io.kit import Dtype, ReadOptions, TensorEncoding
-from tfrecord_io.read import CallSource, Files, Scan
+from tfrecord_io.read import CallSource, Scan
 from tfrecord_io.typing import Field, Reader, Suggestion
 
 
@@ -33,7 +33,7 @@ def resolve_schema(
     """
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
-    files = Files(CallSource(path).files(options), options.of_scan, options.selection)
+    files = CallSource(path).found_files(options)
     planned = files.plan_scan(whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
@@ -71,7 +71,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     """
     options = ReadOptions.from_keywords(keywords)
     asked = options.for_inspection()
-    files = Files(CallSource(path).files(asked), asked.of_scan)
+    files = CallSource(path).found_files(asked)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
     schema = Overrides(options.schema_overrides).apply(scan.features)
     of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}

@@ -16,7 +16,7 @@ from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
-from tfrecord_io.read import CallSource, Files, Scan, ScanRows, check_files
+from tfrecord_io.read import CallSource, Scan, ScanRows, check_files
 from tfrecord_io.store import Source
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
@@ -104,7 +104,7 @@ def dataset_statistics(
     options = replace(options, progress=False)  # of the sample alone, not of each reading
     if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
         options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
-    found = Files.from_source(path, options)
+    found = CallSource(path).found_files(options)
     size, of_files = found.sources.bytes, found.options
     if of_files.sample == default.sample and size is not None and size <= limits.bytes:
         of_files = replace(of_files, sample="all")
@@ -113,7 +113,7 @@ def dataset_statistics(
     random = np.random.default_rng(limits.seed)
     nullable = pa.schema([column.with_nullable(True) for column in scan.schema])
     fields = [column for column, _ in leaves(empty_batch(nullable))]
-    accumulators = [FeatureAccumulator(column, *_kind_and_part(scan, column), random) for column in fields]
+    accumulators = [FeatureAccumulator(column, *_kind_and_part(found, scan, column), random) for column in fields]
     rows = Reservoir(SAMPLED_ROWS, random)
     with ProgressMeter(wanted, reader.expected, "records") as progress:
         for batch in reader:
@@ -128,7 +128,7 @@ def dataset_statistics(
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
     statuses, checks = _checks(path, scan, check)
     by_path = {source.path: source for source in scan.sources}
-    files = tuple(_entry(source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
+    files = tuple(_entry(found, source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
     return DatasetStatistics(
         files=files,
         file_count=len(scan.files),
@@ -155,7 +155,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 
-def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
+def _kind_and_part(found: Any, scan: Scan, column: pa.Field) -> tuple[str, str]:
     """The feature type and the part of a record; empty text for a column that is not a feature."""
     if not isinstance(scan.options.record_type, str | None):  # other messages
         return "", ""
@@ -167,7 +167,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
     field = schema.field(top)
     if TensorEncoding.of(field.encoding).one_value_per_cell or field.encoding == Column.JSON:
         return "bytes_list", field.part
-    if TensorEncoding.of(field.encoding).adaptive and (kind := _kind_in_records(scan, field.feature)):
+    if TensorEncoding.of(field.encoding).adaptive and (kind := _kind_in_records(found, scan, field.feature)):
         return kind, field.part
     try:
         return Column(Column(column.type).value_type).kind.list_name, field.part
@@ -175,7 +175,7 @@ def _kind_and_part(scan: Scan, column: pa.Field) -> tuple[str, str]:
         return "", field.part
 
 
-def _kind_in_records(scan: Scan, feature: str) -> str:
+def _kind_in_records(found: Any, scan: Scan, feature: str) -> str:
     """The feature type of a feature in the first records; empty if unknown."""
     if feature.startswith("!"):  # it would exclude a feature
         return ""
@@ -184,7 +184,7 @@ def _kind_in_records(scan: Scan, feature: str) -> str:
         sample=_SAMPLED_KINDS, on_error="raise", progress=False,
     )  # fmt: skip
     with suppress(TFRecordError):  # of several types, or damaged: the reading of all rows reports it
-        files = Files(scan.sources, options).select([feature])
+        files = found.with_sources(scan.sources).with_options(options).select([feature])
         features = files.plan_scan(only_sample=True).close().features
         if feature in features and not pa.types.is_null(type_ := Column(features.field(feature).type).value_type):
             return Column(type_).kind.list_name
@@ -231,8 +231,8 @@ def _cell(value: Any) -> str | None:
     return None if value is None else short(value, 60)
 
 
-def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
-    compression = Files.compression_of(source)
+def _entry(found: Any, source: Source, statuses: dict[str, str]) -> FileEntry:
+    compression = found.compression_of(source)
     return FileEntry(hide_secrets(source.path), source.size, compression, statuses.get(source.path, ""))
 
 

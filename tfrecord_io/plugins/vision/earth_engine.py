@@ -21,7 +21,7 @@ from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
-from tfrecord_io.read import CallSource, Files
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import PathMatch
 from tfrecord_io.typing import (
     Compression,
@@ -109,8 +109,8 @@ def read_earth_engine(
     if not isinstance(counts, Mapping) or any(type(count) is not int or count < 1 for count in counts.values()):
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
-    found = Files.from_source(source, options)
-    with Files(_sort_by_number(found.sources), found.options, found.selection).open() as reader:
+    found = CallSource(source).found_files(options)
+    with found.with_sources(_sort_by_number(found.sources)).open() as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
