@@ -25,6 +25,12 @@ FOUND = {
     "a directory that was created without an answer, and whose name no other writer makes durable": (
         "disk grown ; append:1 | append:2 append:4 @ 5!EIO+ 46p"
     ),
+    "a directory without a shard that another writer removes before the manifest is written": (
+        "disk folders ; note:1 | note:2 @ 12>1 12!EIO"
+    ),
+    "a directory without a shard that is removed while its writer waits for the lock": (
+        "disk folders+parts ; note:1 | txn:2 @ 5>1 15>0 17>1 15!EIO+ 18>0 23>1"
+    ),
     "a dataset that is begun without rows, to which another writer appends": "s3 folders ; note:1 | append:2 @ 3>1",
     "a staged shard whose partition another writer overwrites before it has its name": (
         "gcs folders ; folders:1 overwrite:2 folders:3 | copy_in:4 folders:5 @ 12>1 30>0 42>1"

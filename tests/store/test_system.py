@@ -154,6 +154,29 @@ def test_a_file_that_is_open_cannot_be_replaced(
         assert _names(tmp_path) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="a directory that is locked is not empty")
+def test_a_locked_directory_is_not_removed_and_the_lock_is_of_the_one_that_is_there(tmp_path: Path) -> None:
+    path, taken = tmp_path / "d", threading.Event()
+    path.mkdir()
+
+    def take() -> None:
+        with system.current.lock_directory(str(path)) as locked:
+            assert locked
+            with pytest.raises(BlockingIOError):
+                system.current.remove_directory(str(path))
+            taken.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        with system.current.lock_directory(str(path)):
+            waiting = pool.submit(take)
+            assert not taken.wait(0.05)
+            path.rename(tmp_path / "removed")
+            path.mkdir()
+        waiting.result()
+    system.current.remove_directory(str(path))
+    assert not path.exists()
+
+
 def test_one_writer_at_a_time_has_the_lock_of_a_directory(
     windows: Msvcrt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

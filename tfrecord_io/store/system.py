@@ -175,9 +175,27 @@ class System:
     @contextmanager
     def lock_directory(self, directory: str) -> Iterator[bool]:
         """A context in which no other process has this lock; its value is False if the filesystem has no locks."""
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+        while True:
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+            try:
+                is_locked = self._lock(fd, directory, "directory", waits=True)
+                # While this process waited, the directory may have been removed, and another one been created.
+                if not is_locked or os.path.samestat(os.fstat(fd), os.stat(directory)):
+                    yield is_locked
+                    return
+            finally:
+                os.close(fd)
+
+    def remove_directory(self, directory: str) -> None:
+        """Remove an empty directory; BlockingIOError if another process has its lock, so that it may write there."""
         try:
-            yield self._lock(fd, directory, "directory", waits=True)
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | self.open_flags)
+        except PermissionError:  # write permission without read permission
+            os.rmdir(directory)
+            return
+        try:
+            self._lock(fd, directory, "directory", waits=False)
+            os.rmdir(directory)
         finally:
             os.close(fd)
 
@@ -277,6 +295,9 @@ class WindowsSystem(System):
 
     def sync_folder(self, folder: str) -> None:
         _sync_each(self.full_name(folder), self.sync_directory)
+
+    def remove_directory(self, directory: str) -> None:
+        os.rmdir(self.full_name(directory))  # one that is locked is not empty
 
     @contextmanager
     def lock_directory(self, directory: str) -> Iterator[bool]:

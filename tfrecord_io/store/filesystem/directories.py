@@ -11,12 +11,14 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
+from tfrecord_io.store import system
+
 
 def remove_directories(created: Iterable[str]) -> None:
-    """Remove directories that a writer created, the deepest first, unless they hold something."""
+    """Remove directories that a writer created, the deepest first, unless they hold something, or are locked."""
     for directory in created:
         with suppress(OSError):
-            os.rmdir(directory)
+            system.current.remove_directory(directory)
 
 
 def create_directories(directory: str) -> tuple[str, ...]:

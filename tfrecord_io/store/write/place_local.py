@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -59,7 +59,8 @@ class LocalPlace(Place):
 
     @contextmanager
     def _exclusion(self, required: bool) -> Iterator[bool]:
-        with system.current.lock_directory(os.path.dirname(self._name) or ".") as locked:
+        with ExitStack() as stack:
+            locked = self._lock(stack)
             if required and not locked:
                 text = "its filesystem has no locks, without which two writers could lose shards of each other"
                 raise OSError(errno.ENOLCK, f"{text}; write a dataset of its own, or to another filesystem", self.path)
@@ -67,6 +68,11 @@ class LocalPlace(Place):
                 yield locked
             finally:
                 self._written = None
+
+    @_recreate_directory
+    def _lock(self, stack: ExitStack) -> bool:
+        """Lock the directory until the stack is closed; False if its filesystem has no locks."""
+        return stack.enter_context(system.current.lock_directory(os.path.dirname(self._name) or "."))
 
     def read(self) -> Manifest | None:
         return self._written or super().read()
