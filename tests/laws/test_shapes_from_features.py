@@ -633,3 +633,36 @@ def test_a_stated_encoding_takes_no_other(tmp_path: Path, shape: Any, encoding: 
             continue
         with pytest.raises(tfr.errors.FeatureTypeError, match=r"'x': expected an? "):
             tfr.read_table(path, schema={"x": item})
+
+
+@pytest.mark.parametrize("columns", [None, ["image"]])
+def test_files_without_records_have_arrays_of_any_shape(tmp_path: Path, columns: list[str] | None) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": []}, path, embed_schema=False)
+    sizes = ("height", "width")
+    schema = {"image": tfr.tensor("uint8", sizes), "images": tfr.list_(tfr.tensor("uint8", sizes))}
+    for read in (tfr.read_table, lambda *args, **how: tfr.read_table(*args, limit=3, **how)):
+        table = read(path, schema=schema, columns=columns)
+        assert len(table) == 0
+        assert tfr.Schema.parse(table.schema)["image"].shape == (None, None)
+    assert tfr.read_arrays(path, schema=schema)["image"].shape == (0,)
+
+
+@settings(max_examples=rounds(100))
+@given(st.data())
+def test_arrays_become_the_lists_of_lists_that_a_schema_declares(data: st.DataObject) -> None:
+    rank = data.draw(st.integers(2, 3))
+    shapes = data.draw(st.lists(st.tuples(*[st.integers(0, 3)] * rank), min_size=1, max_size=4))
+    arrays: list[Any] = [np.arange(np.prod(shape, dtype=int)).reshape(shape).astype("int32") for shape in shapes]
+    if data.draw(st.booleans()):
+        arrays[data.draw(st.integers(0, len(arrays) - 1))] = None
+    if all(array is None for array in arrays):
+        return
+    type_: pa.DataType = pa.int64()
+    for _ in range(rank):
+        type_ = pa.list_(type_)
+    expected = [None if array is None else array.tolist() for array in arrays]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        tfr.write_tfrecord({"x": arrays}, path, schema={"x": type_})
+        assert tfr.read_table(path)["x"].to_pylist() == expected

@@ -170,3 +170,20 @@ def test_a_file_that_is_no_tfrecord_is_named_before_its_columns(tmp_path: Path, 
     (tmp_path / "a").write_bytes(b"PAR1" + bytes(100))
     with pytest.raises(tfr.errors.CorruptRecordError, match="not TFRecord: looks like a Parquet file"):
         call(tmp_path / "a", **arguments)
+
+
+@pytest.mark.parametrize("vary", [False, True])
+def test_arrays_in_lists_keep_their_dtype_and_remain_pictures(tmp_path: Path, vary: bool) -> None:
+    shapes = [(2, 3, 3), (4, 3, 3)] if vary else [(2, 3, 3)] * 2
+    masks = [np.ones(shape, bool) for shape in shapes]
+    pictures = tfr.list_(tfr.image(tfr.tensor("uint8", ("height", "width", 3))))
+    schema = {"mask": tfr.list_(tfr.tensor("bool", (None, 3, 3) if vary else (2, 3, 3))), "picture": pictures}
+    data = {"mask": [masks], "picture": [[mask.astype("uint8") for mask in masks]]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord", schema=schema)
+    tfr.write_tfrecord(tfr.explode(tmp_path / "a.tfrecord", lists=["mask", "picture"]), tmp_path / "b.tfrecord")
+    rows = tfr.read_tfrecord(tmp_path / "b.tfrecord")
+    for found, mask in zip(rows["mask"], masks, strict=True):
+        assert found.dtype == bool
+        assert np.array_equal(found, mask)
+    resized = tfr.dataset(tmp_path / "b.tfrecord").schema.field("picture").metadata
+    assert b"tfrecord_io.raw_image" in resized

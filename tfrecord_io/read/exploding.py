@@ -249,10 +249,10 @@ def _explode_batch(batch: pa.RecordBatch, names: list[str], keep_empty: bool, *,
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
-    item = type_.value_type if Column(type_).is_list else type_
-    keys = (
-        (Dtype.KEY, Column.ENCODING_KEY, RawImageForm.KEY) if Column(item).is_fixed_shape_tensor else (ImageForm.KEY,)
-    )
+    item, before = (own.value_type if Column(own).is_list else own for own in (type_, field.type))
+    keys: tuple[bytes, ...] = (ImageForm.KEY,)
+    if Column(item).is_tensor:
+        keys = (Dtype.KEY, Column.ENCODING_KEY, *[RawImageForm.KEY] * (item == before))  # else parts of pictures
     kept = {key: value for key, value in (field.metadata or {}).items() if key in keys}
     return pa.field(field.name, type_, metadata=kept or None)
 

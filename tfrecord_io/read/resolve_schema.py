@@ -148,8 +148,16 @@ def _warn_of_conflicts(scan: Scan) -> Collection[str]:
 def _first_columns(
     sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]
 ) -> list[Mapping[str, ColumnBuffers]]:
-    """The first records of the files, of these columns only, decoded without a declared type."""
-    planned = plan_scan(sources, options, Selection(columns), only_sample=True)
+    """The first records of the files, if there are any: of these columns only, decoded without a declared type."""
+    try:
+        planned = plan_scan(sources, options, Selection(columns), only_sample=True)
+    except FeatureNotFoundError:
+        every = plan_scan(sources, options, only_sample=True)
+        has_rows = any(chunk.rows for chunk in every.sample)
+        every.close()
+        if has_rows:
+            raise
+        return []
     chunks = list(planned.sample)
     planned.close()
     return [chunk.columns for chunk in chunks if chunk.rows]

@@ -245,6 +245,8 @@ def _reshape(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) ->
 def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     """Tensors of one dimension as lists of the declared type."""
     element = tensors.element
+    if tensors.rank > 1 and not element.marked and _depth(target.type) == tensors.rank:
+        return _nested_lists(tensors, rows, target.type)
     if tensors.rank != 1 or not is_list_like(target.type) or element.marked:
         reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
         raise EncodeError(reason, feature=target.name, expected=str(target.type), hint="declare them by tfr.tensor()")
@@ -256,6 +258,31 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     return list_array(
         lists, rows, nulls=rows - len(tensors), validity=validity, offsets=offsets_of(counts), values=values
     ).cast(target.type)
+
+
+def _depth(type_: pa.DataType) -> int:
+    """How many levels of lists are around the values of a type."""
+    depth = 0
+    while is_list_like(type_):
+        type_, depth = type_.value_type, depth + 1
+    return depth
+
+
+def _nested_lists(tensors: TensorValues, rows: int, type_: pa.DataType) -> pa.Array:
+    """Tensors as lists of lists, a level for each dimension."""
+    shapes, element = tensors.shape_matrix, tensors.element
+    values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
+    for axis in reversed(range(1, tensors.rank)):
+        sizes = np.repeat(shapes[:, axis], shapes[:, :axis].prod(axis=1))
+        lists = pa.large_list(values.type)
+        values = list_array(lists, len(sizes), nulls=0, validity=None, offsets=offsets_of(sizes), values=values)
+    counts, validity = shapes[:, 0], None
+    if tensors.valid is not None:
+        counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
+    lists, nulls = pa.large_list(values.type), rows - len(tensors)
+    return list_array(lists, rows, nulls=nulls, validity=validity, offsets=offsets_of(counts), values=values).cast(
+        type_
+    )
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
