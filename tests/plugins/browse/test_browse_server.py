@@ -275,10 +275,10 @@ def test_two_datasets_are_shown_where_they_differ(client: Any, tmp_path: Path, k
 def test_rows_wait_for_the_keys_of_the_other_dataset(client: Any, words: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tfrecord_io.plugins.browse import browsed_dataset
 
-    monkeypatch.setattr(browsed_dataset, "_MOST_KEYS", 50)
+    monkeypatch.setattr(browsed_dataset, "_KEY_BYTES", 1000)
     served = client(words, words, key="n")
     answer = served.get("rows", first=0, count=3, columns="0,1")
-    assert (answer.status_code, "more than 50 keys" in answer.json()["error"]) == (400, True)
+    assert (answer.status_code, "keys of more than 1.0 kB" in answer.json()["error"]) == (400, True)
 
 
 def test_what_is_taken_away_reads_as_the_page_does(client: Any, tmp_path: Path) -> None:
@@ -287,6 +287,19 @@ def test_what_is_taken_away_reads_as_the_page_does(client: Any, tmp_path: Path) 
     lines = client(tmp_path / "a.tfrecord").ask("lines")
     assert lines["command"].endswith("--record-type bytes")
     assert eval(lines["python"], {"tfr": tfr}).to_pydict() == {"record": [b"no message"]}
+
+
+def test_keys_are_found_by_value(client: Any, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"k": ["a", None, "b", "c"], "v": [[1], [2], [3], [4]]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"k": ["c", "a", None], "v": [[4], [9], [2]]}, tmp_path / "b.tfrecord")
+    served = client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key="k")
+    shown = [row["cells"] for row in served.ask("rows", first=0, count=4, columns="0,1")["rows"]]
+    assert ["no such row" in cells[0] for cells in shown] == [False, True, True, False]
+    assert ["<ins>" in cells[1] for cells in shown] == [True, False, False, False]
+    assert (
+        client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key="v").get("rows", first=0, count=4).status_code
+        == 400
+    )
 
 
 def test_features_of_sequences_have_their_steps(client: Any, tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ CELL = 100_000_000 if COMPLETE else 50_000_000  # bytes
 ROOM = 60  # MB, which the buffers of a block and of decoded rows take
 SERVE = """
 import sys, tfrecord_io as tfr
-with tfr.browse(sys.argv[1], open_page=False) as server:
+path, other, key = [*sys.argv[1:], None, None][:3]
+with tfr.browse(path, compare=other, key=key, open_page=False) as server:
     print(server.url, flush=True)
     sys.stdin.readline()
 """
@@ -38,14 +39,17 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="
 class Served:
     """A process that serves a file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *compared: str | Path) -> None:
         import httpx
 
-        command = [sys.executable, "-c", SERVE, str(path)]
+        command = [sys.executable, "-c", SERVE, str(path), *map(str, compared)]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdout is not None
         self.url = self._process.stdout.readline().strip()
         self._client = httpx.Client(timeout=120)
+
+    def ask(self, name: str, **query: Any) -> Any:
+        return self._client.get(self.url + name, params=query).json()
 
     def get(self, name: str, status: int = 200, **query: Any) -> Any:
         answer = self._client.get(self.url + name, params=query)
@@ -82,8 +86,8 @@ class Served:
 def serve() -> Iterator[Any]:
     made: list[Served] = []
 
-    def start(path: Path) -> Served:
-        made.append(Served(path))
+    def start(path: Path, *compared: str | Path) -> Served:
+        made.append(Served(path, *compared))
         return made[-1]
 
     yield start
@@ -140,6 +144,17 @@ def test_many_columns_take_two_kilobytes_each(serve: Any, empty: int, tmp_path: 
     served.wait("summary", column=columns - 1, all=1)
     served.get("record", at="wide:1")
     assert served.peak < empty + 20 + columns * 2 / 1000
+
+
+def test_a_million_keys_take_little_memory(serve: Any, empty: int, tmp_path: Path) -> None:
+    names = np.char.mod("image-%012d", np.arange(1_000_000)).tolist()
+    tfr.write_tfrecord({"name": names[-50:], "n": range(50)}, tmp_path / "some.tfrecord")
+    tfr.write_tfrecord({"name": names, "n": np.arange(1_000_000)}, tmp_path / "all.tfrecord")
+    served = serve(tmp_path / "some.tfrecord", tmp_path / "all.tfrecord", "name")
+    while "being read" in (answer := served.ask("rows", first=0, count=1, columns="0,1")).get("error", ""):
+        pass
+    assert "999950" in answer["rows"][0]["cells"][1]
+    assert served.peak < empty + ROOM
 
 
 def test_a_query_takes_memory_in_a_process_of_its_own(serve: Any, tmp_path: Path) -> None:

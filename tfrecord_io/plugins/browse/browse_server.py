@@ -37,7 +37,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_ERRORS = (TFRecordError, ValueError, TypeError, LookupError, OSError)
+_ERRORS = (TFRecordError, ValueError, TypeError, LookupError, OSError, NotImplementedError)
 
 
 def application(pages: Pages, token: str, host: str, server: BrowseServer) -> Any:

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, LargeValue, Row, value_of
 from tfrecord_io.errors import TFRecordError
@@ -22,7 +23,7 @@ _JOBS = 8  # that are kept with what they found
 _UNASKED_SECONDS = 20  # after which a job that nobody asks for ends
 _SHOWN_SECONDS = 0.2  # after which a job shows more of its result
 _SAMPLE_PLACES, _SAMPLE_RUN = 50, 40  # rows of a sample
-_MOST_KEYS = 1_000_000
+_KEY_BYTES = 48 << 20  # of the values of a key column, with 8 for each address
 _HEAD = 20_000  # bytes of a large value that are shown
 _FIRST_FILES = 8  # in a bucket, whose schema is that of the first screen
 _LOOKED_UP_SECONDS = 5  # after which files in a bucket are listed again
@@ -82,20 +83,30 @@ class Keys(Job):
     def __init__(self, dataset: BrowsedDataset, key: str) -> None:
         super().__init__()
         self._rows = dataset.map.read([key])
-        self.addresses: dict[Any, int] = {}
+        self._parts: list[tuple[pa.Array, Any]] = []  # keys, and the addresses of their records
 
     @property
     def is_unwanted(self) -> bool:
         return self._is_cancelled
 
     def work(self) -> None:
+        left = _KEY_BYTES
         for addresses, batch, share in self._rows:
             self.progress = share
-            self.addresses.update(zip(batch.column(0).to_pylist(), addresses.tolist(), strict=True))
-            if len(self.addresses) > _MOST_KEYS:
-                raise ValueError(f"more than {_MOST_KEYS:,} keys: compare by row, or a part of the files")
+            self._parts.append((batch.column(0), addresses))
+            left -= batch.nbytes + addresses.nbytes
+            if left < 0:
+                raise ValueError(f"keys of more than {byte_size(_KEY_BYTES)}: compare by row, or a part of the files")
             if self.is_unwanted:
                 return
+
+    def find(self, values: Sequence[Any]) -> list[int | None]:
+        """The address of the record with each of these keys; None where there is none."""
+        found: list[int | None] = [None] * len(values)
+        for keys, addresses in self._parts:
+            places = pc.index_in(pa.array(values, keys.type), value_set=keys, skip_nulls=True).to_pylist()
+            found = [old if at is None else int(addresses[at]) for old, at in zip(found, places, strict=True)]
+        return found
 
 
 class Summary(Job):

@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 from contextlib import suppress
-from typing import cast
 
 from tfrecord_io.apps.views import value_text
 from tfrecord_io.kit import Scan, needs
@@ -30,10 +29,9 @@ _SETTINGS = (
     "threads = 1",
     "lock_configuration = true",
 )
-Answer = tuple[list[str], list[list[str | None]]]
 
 
-def query_rows(scan: Scan, sql: str, limit: int) -> Answer:
+def query_rows(scan: Scan, sql: str, limit: int) -> tuple[list[str], list[list[str | None]]]:
     """The columns and the first rows of a query, whose only table is ``data``: it reads no other file, and writes none.
 
     Values are texts. ValueError if DuckDB refuses it, or it takes too much memory or time.
@@ -50,13 +48,13 @@ def query_rows(scan: Scan, sql: str, limit: int) -> Answer:
         is_refused = done.returncode < 0 or "MemoryError" in last or "bad_alloc" in last
         raise ValueError(_TOO_LARGE if is_refused else last)
     answer = json.loads(done.stdout)
-    if isinstance(answer, str):
-        raise ValueError(answer)
-    return cast(Answer, answer)
+    if "error" in answer:
+        raise ValueError(answer["error"])
+    return answer["names"], answer["rows"]
 
 
 def main() -> None:
-    """Answer the query that the standard input has; at the standard output, as JSON, an error is a text."""
+    """Answer the query that the standard input has; at the standard output, as JSON."""
     scan, sql, limit = pickle.load(sys.stdin.buffer)
     with needs("duckdb"):
         import duckdb
@@ -72,11 +70,11 @@ def main() -> None:
             rows: list[list[str | None]] = []
             while len(rows) < limit and (row := answer.fetchone()) is not None:
                 rows.append([None if value is None else value_text(value, 80) for value in row])
-            print(json.dumps(([column[0] for column in answer.description or ()], rows)))
+            print(json.dumps({"names": [column[0] for column in answer.description or ()], "rows": rows}))
         except (duckdb.OutOfMemoryException, MemoryError):
-            print(json.dumps(_TOO_LARGE))
+            print(json.dumps({"error": _TOO_LARGE}))
         except duckdb.Error as error:
-            print(json.dumps(str(error)))
+            print(json.dumps({"error": str(error)}))
 
 
 def _limit() -> None:

@@ -167,10 +167,10 @@ class Pages:
             keys.join(1)
             if keys.error or not keys.is_complete:
                 raise ValueError(keys.error or f"The keys of {_title(other)} are being read: {keys.progress:.0%}")
-            for address, row in self.dataset.rows(addresses, [self.key]):
-                value = None if isinstance(row, Problem) else row[self.key]
-                if value in keys.addresses:
-                    partners[address] = keys.addresses[value]
+            rows = self.dataset.rows(addresses, [self.key])
+            values = {address: row[self.key] for address, row in rows if not isinstance(row, Problem)}
+            found = zip(values, keys.find([*values.values()]), strict=True)
+            partners = {address: partner for address, partner in found if partner is not None}
         shared = [name for name in names if name in other.names]
         cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
         missing = element("span", "no such column", class_="null")
@@ -224,8 +224,8 @@ class Pages:
         command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
         command += [part for name in names for part in ("-c", name.replace(",", "?"))]
         changes = dataset.scan.options.changes
-        how = {name: changes[name] for name in ("record_type", "compression", "split") if name in changes}
-        command += [part for name, value in how.items() for part in (f"--{name.replace('_', '-')}", str(value))]
+        how = {n: changes[n] for n in ("record_type", "compression", "split") if isinstance(changes.get(n), str)}
+        command += [part for name, value in how.items() for part in (f"--{name.replace('_', '-')}", value)]
         stated = (f"{name}={value!r}" for name, value in how.items())
         source = ", ".join([repr(paths[0] if len(paths) == 1 else paths), *stated])
         python = f"tfr.dataset({source})" + (f".filter({where!r})" if where else "")

@@ -244,8 +244,7 @@ function move(rowStep, columnStep) {
     if (begin < scroller.scrollLeft) scroller.scrollLeft = begin
     else if (end > scroller.scrollLeft + room) scroller.scrollLeft = end - room
   }
-  if (state.row >= 0) scrollTo(state.row, "near")
-  else draw()
+  state.row >= 0 ? scrollTo(state.row, "near") : draw()
 }
 
 const page = () => Math.max(1, Math.floor(inSight() / rowHeight()) - 1)
@@ -271,15 +270,14 @@ scroller.addEventListener("click", event => {
 scroller.addEventListener("scroll", scrolled, {passive: true})
 new ResizeObserver(() => state.info && (keep(), draw())).observe(scroller)
 
+const ANYWHERE = {"/": () => $("where").focus(), g: () => $("goto").focus(), c: () => $("columns").click(),
+  "?": () => $("help").click()}
 document.addEventListener("keydown", event => {
   if (event.target.closest("input, textarea, dialog[open]") || event.ctrlKey || event.metaKey || event.altKey) return
   const inRecord = {ArrowUp: -1, ArrowLeft: -1, k: -1, ArrowDown: 1, ArrowRight: 1, j: 1}
   if (state.record !== null && event.key in inRecord && !event.target.closest("audio, video")) step(inRecord[event.key])
   else if (state.record !== null && event.key === "Escape") close()
-  else if (event.key === "/") $("where").focus()
-  else if (event.key === "g") $("goto").focus()
-  else if (event.key === "c") $("columns").click()
-  else if (event.key === "?") $("help").click()
+  else if (event.key in ANYWHERE) ANYWHERE[event.key]()
   else return
   event.preventDefault()
 })
