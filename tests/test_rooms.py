@@ -30,7 +30,7 @@ PACKAGE = Path(_SPEC.origin).parent
 STUBS = Path(__file__).parents[1] / "docs" / "reference" / "stub.py"
 
 # The most names that a room's door may have: a name that is added to a full door belongs to a noun that is there.
-ROOMS = {"base": 60, "bytes": 40, "store": 40, "columns": 75, "read": 29, "write": 13, "rows": 25}
+ROOMS = {"base": 60, "bytes": 40, "store": 40, "columns": 75, "read": 29, "write": 10, "rows": 25}
 FILES = {path.relative_to(PACKAGE).with_suffix("").as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 

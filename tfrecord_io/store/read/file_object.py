@@ -8,10 +8,13 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tfrecord_io.base import ProgressMeter, hide_secrets
-from tfrecord_io.bytes import Stream
+from tfrecord_io.base import hide_secrets
+
+if TYPE_CHECKING:
+    from tfrecord_io.base import ProgressMeter
+    from tfrecord_io.bytes import Stream
 
 NO_RANGES = "the server does not support range requests: the file is read in order only"
 _SKIPPED_BYTES = 1 << 20  # read at a time
