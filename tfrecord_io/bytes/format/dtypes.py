@@ -136,18 +136,6 @@ class Dtype(_Answers):
         return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
 
     @staticmethod
-    def find_row(name: str) -> Dtype | None:
-        """Find the row of a dtype, also if its library is not installed; None if the table has no such name."""
-        if (row := Dtype.TABLE.get(name)) is not None:
-            return row
-        if text := re.fullmatch(_TEXT, name):
-            size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
-            return _text(name, size) if size <= _MAX_BYTES else None
-        if time := re.fullmatch(_TIME, name):
-            return _time(name, "M" if time[1] == "datetime64" else "m", time[2])
-        return None
-
-    @staticmethod
     def usual_names(itemsize: int) -> tuple[str, ...]:
         """Guess the dtype of raw values of so many bytes: the names of the usual ones, the most likely first.
 
@@ -169,7 +157,7 @@ class Dtype(_Answers):
         Traceback (most recent call last):
         ValueError: unsupported dtype 'object': use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or ...
         """
-        row = Dtype.find_row(name)
+        row = _find_row(name)
         if row is None:
             raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {Dtype.SUPPORTED}")
         assert row.dtype.itemsize == row.itemsize  # loads the library
@@ -190,12 +178,13 @@ class Dtype(_Answers):
         return row if row is not None and row.is_extension else None
 
     @staticmethod
-    def find(name: str) -> Dtype | None:
-        """Look up a dtype by its name, None if it is not in the table."""
-        try:
-            return Dtype.of_name(name)
-        except ValueError:
-            return None
+    def find(name: str, *, loads: bool = True) -> Dtype | None:
+        """Look up a dtype by its name, None if it is not in the table.
+
+        MissingDependencyError as `of_name`, unless the row alone is wanted: it `loads` no library then.
+        """
+        row = _find_row(name)
+        return Dtype.of_name(name) if row is not None and loads else row
 
     @staticmethod
     def name_of(dtype: Any) -> str:
@@ -257,6 +246,17 @@ class Dtype(_Answers):
             return Dtype.STRING if declared.kind in "OSU" else Dtype.name_of(declared)
         except (TypeError, ValueError):
             raise _dtype_error(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
+
+
+def _find_row(name: str) -> Dtype | None:
+    if (row := Dtype.TABLE.get(name)) is not None:
+        return row
+    if text := re.fullmatch(_TEXT, name):
+        size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
+        return _text(name, size) if size <= _MAX_BYTES else None
+    if time := re.fullmatch(_TIME, name):
+        return _time(name, "M" if time[1] == "datetime64" else "m", time[2])
+    return None
 
 
 def integer_limits(dtype: Dtype) -> tuple[int, int]:

@@ -205,7 +205,7 @@ def unknown_dtype(field: pa.Field) -> str | None:
     That is a dtype whose row `is_hidden`: bytes of dtypes of ml_dtypes and of text, and integers of times in units
     that Arrow does not have.
     """
-    dtype = Dtype.find_row((field.metadata or {}).get(Dtype.KEY, b"").decode())
+    dtype = Dtype.find((field.metadata or {}).get(Dtype.KEY, b"").decode(), loads=False)
     if dtype is not None and dtype.is_hidden:
         return dtype.name
     parts = (unknown_dtype(field.type.field(at)) for at in range(field.type.num_fields))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, check_keywords
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Dense, Ragged, RowFault, empty_batch
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, empty_batch
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
@@ -167,7 +167,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     policy = RowFaultPolicy(reader, options.on_error)
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
-    joins = representation.joins_all and table.num_rows >= _MANY_ROWS
+    joins = _joins_all(reader.schema) and table.num_rows >= _MANY_ROWS
     joined_bytes = _JOINED_BYTES * table.num_columns
     at_most = (reader.payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
     # The buffers are counted last, which takes long for many columns.
@@ -190,6 +190,12 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
         policy.end(failure, table.num_rows)
     policy.warn_of_left_out()
     return arrays
+
+
+def _joins_all(schema: pa.Schema) -> bool:
+    """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
+    columns = [Column(field.type) for field in schema]
+    return all(column.number_dtype is not None or column.is_text or column.is_bytes for column in columns)
 
 
 def _fitting(

@@ -398,15 +398,6 @@ class TableRepresentation:
                 arrays[name] = array
         return arrays
 
-    @property
-    def joins_all(self) -> bool:
-        """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
-        types = [field.type for field in self.fields]
-        plain = (
-            Column(type_).number_dtype is not None or Column(type_).is_text or Column(type_).is_bytes for type_ in types
-        )
-        return not self._has_structs and all(plain)
-
     def represent(
         self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None
     ) -> list[ColumnArrays]:

@@ -161,7 +161,7 @@ class CompanionColumns:
     def _stated_dtype(self, row: int) -> str:
         begin, end = self.dtype.value_offsets[row], self.dtype.value_offsets[row + 1]  # type: ignore[index]
         name = bytes(self.dtype.values[begin:end])  # type: ignore[index]
-        is_known = name.isascii() and Dtype.find_row(name.decode()) is not None
+        is_known = name.isascii() and Dtype.find(name.decode(), loads=False) is not None
         return name.decode() if is_known else f"{len(name)} bytes that name no dtype"
 
     def _stated_shape(self, row: int) -> str:
