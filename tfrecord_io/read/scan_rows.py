@@ -100,8 +100,8 @@ class ScanRows:
         sources = Sources(chain.from_iterable(scan.sources for scan in scans))
         # Counts of files are compared at the end of a read without a limit.
         scan = scans[0].with_sources(sources, offset=0, limit=None if is_whole else LIMITS.INT64_MAX)
-        batch_bytes = InterleavedChunks.batch_bytes(len(scans), scan.options.batch_bytes)
-        return Reader(plan_read(scan.with_options(batch_bytes=batch_bytes), chunks)), chunks
+        scan = scan.with_options(batch_bytes=scan.options.batch_bytes * InterleavedChunks.BATCHES)
+        return Reader(plan_read(scan, chunks)), chunks
 
     def _absent_columns(self, warn: Callable[[str], object] | None) -> AbsentColumns | None:
         return None if warn is None else AbsentColumns(self.scan.features, warn)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _WINDOW_BYTES = MIB // 2  # most bytes that are read at a time: those that are decoded next are still in the caches
 _FIRST_BYTES = 64 << 10  # read of a part whose records have no known size
 _SPARE = 1.05  # times the mean size of the last records: the next ones differ a little
-_PARTS_OF_CHUNK, _MOST_CHUNKS = 16, 4  # a chunk is larger by a batch for so many parts, up to so many batches
 _ALL = 1 << 31  # records
 
 RunBegin = tuple[str, int, int, int]
@@ -63,6 +62,7 @@ class InterleavedChunks:
     for; of a part with small records it has more, as a chunk of few rows takes as long.
     """
 
+    BATCHES = 4  # as large as which a chunk is, as each part of it takes time of its own
     recovery = None  # no damage is left out
 
     def __init__(self, parts: Sequence[tuple[Sequence[Source], Selection]], options: ScanOptions) -> None:
@@ -78,11 +78,6 @@ class InterleavedChunks:
         self._settings: Callable[[], DecodeSettings] | None = None
         self._buffer = Block.memory(_WINDOW_BYTES + Block.PAGE + Block.SPARE)
         self._next = 0  # the part that the next chunk begins with
-
-    @staticmethod
-    def batch_bytes(parts: int, batch_bytes: int) -> int:
-        """Most bytes of a chunk: those of a batch, and more of many parts, each of which takes time of its own."""
-        return batch_bytes * min(1 + parts // _PARTS_OF_CHUNK, _MOST_CHUNKS)
 
     @staticmethod
     def may_read(sources: Sequence[Source], options: ScanOptions) -> bool:
