@@ -93,19 +93,20 @@ class Keys(Job):
         left = _KEY_BYTES
         for addresses, batch, share in self._rows:
             self.progress = share
-            self._parts.append((batch.column(0), addresses))
+            copied = pa.concat_arrays([batch.column(0), batch.column(0)[:0]])  # decoded buffers have room for more
+            self._parts.append((copied, addresses))
             left -= batch.nbytes + addresses.nbytes
             if left < 0:
                 raise ValueError(f"keys of more than {byte_size(_KEY_BYTES)}: compare by row, or a part of the files")
             if self.is_unwanted:
                 return
 
-    def find(self, values: Sequence[Any]) -> list[int | None]:
-        """The address of the record with each of these keys; None where there is none."""
-        found: list[int | None] = [None] * len(values)
+    def find(self, values: Sequence[Any]) -> dict[Any, int]:
+        """The addresses of the records with these keys, as far as there are some."""
+        found: dict[Any, int] = {}
         for keys, addresses in self._parts:
-            places = pc.index_in(pa.array(values, keys.type), value_set=keys, skip_nulls=True).to_pylist()
-            found = [old if at is None else int(addresses[at]) for old, at in zip(found, places, strict=True)]
+            rows = np.flatnonzero(pc.is_in(keys, value_set=pa.array(values, keys.type), skip_nulls=True))
+            found |= zip(keys.take(pa.array(rows)).to_pylist(), addresses[rows].tolist(), strict=True)
         return found
 
 

@@ -169,8 +169,8 @@ class Pages:
                 raise ValueError(keys.error or f"The keys of {_title(other)} are being read: {keys.progress:.0%}")
             rows = self.dataset.rows(addresses, [self.key])
             values = {address: row[self.key] for address, row in rows if not isinstance(row, Problem)}
-            found = zip(values, keys.find([*values.values()]), strict=True)
-            partners = {address: partner for address, partner in found if partner is not None}
+            found = keys.find([*values.values()])
+            partners = {address: found[value] for address, value in values.items() if value in found}
         shared = [name for name in names if name in other.names]
         cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
         missing = element("span", "no such column", class_="null")
