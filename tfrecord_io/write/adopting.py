@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import ProgressMeter, ScanOptions, check_keywords, ordered, printable, secret_url
@@ -90,6 +91,9 @@ def adopt(
 
     Notes
     -----
+    Where the manifest of a large dataset was lost, its parts are still there. Files that they state under these names
+    and sizes, which no other file gets, are not read; the others are counted, and `verify` reads all.
+
     Files that another tool adds later are not read, with a warning, until a manifest names them: delete the manifest
     and adopt the directory again, or append by this package. If some files have an embedded schema and others do not,
     the dataset has none, and each read decides as before.
@@ -110,7 +114,8 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     _check_unnamed(sources)
     columns = _partition_columns(names)
     stem = _stem(names)
-    counts, checksums = _count_and_sum(sources, options)
+    in_parts = Manifest.files_in_lost_parts(fs, directory, stem)
+    counts, checksums = _count_and_sum(sources, [in_parts.get(name) for name in names], options)
     types = pa.schema(AddedColumns.from_folders(sources).fields)
     schema, shown = Files(sources, options).schema_for_manifest(counts)
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
@@ -191,13 +196,19 @@ def _stem(names: Sequence[str]) -> str:
     return (next(iter(stems)) if len(stems) == 1 else None) or FileName.DIRECTORY_STEM
 
 
-def _count_and_sum(sources: Sources, options: ScanOptions) -> tuple[list[int], list[tuple[int, int]]]:
-    """Count the records of each file, and compute its size and CRC-32C."""
-    counts = Files(sources, options).count_records()
+def _count_and_sum(
+    sources: Sources, stated: Sequence[Publication.File | None], options: ScanOptions
+) -> tuple[list[int], list[tuple[int, int]]]:
+    """Count the records of each file, and compute its size and CRC-32C, unless they are stated of its name and size."""
+    known = [f if f is not None and f.bytes == s.size else None for f, s in zip(stated, sources, strict=True)]
+    unknown = sources.take(np.array([at for at, file in enumerate(known) if file is None], np.int64))
     checksums = []
-    with ProgressMeter(options.progress, sources.bytes, "bytes") as meter:
-        calls = (partial(source.checksum, crc32c) for source in sources)
-        for size_and_crc in ordered(calls, min(_MOST_FILES, len(sources)), "adopt"):
+    counted = iter(Files(unknown, options).count_records() if unknown else ())
+    with ProgressMeter(options.progress, unknown.bytes, "bytes") as meter:
+        calls = (partial(source.checksum, crc32c) for source in unknown)
+        for size_and_crc in ordered(calls, min(_MOST_FILES, len(unknown)), "adopt"):
             checksums.append(size_and_crc)
             meter.advance(size_and_crc[0])
-    return counts, checksums
+    sums = iter(checksums)
+    counts = [next(counted) if file is None else file.records for file in known]
+    return counts, [next(sums) if file is None else (file.bytes, file.crc32c) for file in known]

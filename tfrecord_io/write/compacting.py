@@ -83,6 +83,9 @@ def compact(
     -----
     The new shards have names like those of appended ones, and the manifest names them. ``convert(resume=True)``
     recognises the dataset as long as all of its sources are the same; else it converts those of joined shards again.
+
+    A manifest in parts is sorted by folder, also if there is nothing to join: what was appended to many folders is then
+    found in few parts.
     """
     options = options_from_call(
         CopyOptions,

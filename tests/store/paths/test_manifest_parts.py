@@ -31,7 +31,7 @@ from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest, Upkeep, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES, ManifestColumns, ManifestFiles, all_files
 from tfrecord_io.store.paths.manifest_parts import PartedFiles, StoredPart, arrange, ask_again, pack, unpack
-from tfrecord_io.store.read.source import ManifestFile
+from tfrecord_io.store.read.source import ManifestFile, Source
 from tfrecord_io.store.write.publication import place_of
 
 PATH = "data/_MANIFEST.json"
@@ -499,6 +499,43 @@ def test_a_part_that_is_lost_is_an_error_that_names_it(tmp_path: Path) -> None:
     tfr.adopt(f"{tmp_path}/")
     assert values(f"{tmp_path}/") == list(range(10))
     assert part.parent.exists()
+
+
+def test_a_lost_manifest_is_made_of_its_parts(target: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, storage, _ = target
+    for first in range(0, 20, 2):
+        append(path, first, **storage)
+    tfr.write_tfrecord({"x": [100], "day": [2]}, path, partition_by=["day"], mode="overwrite_partitions", **storage)
+    fs, directory = Location.of(path, StorageOptions(storage.get("storage_options")))
+    place = place_of(fs, f"{directory.rstrip('/')}/", "part")
+    before, expected = place.read(), tfr.read_table(path, **storage)
+    assert before is not None
+    in_parts = {file.path for file in Manifest.files_in_lost_parts(fs, place.directory, "part").values()}
+    assert len(in_parts.intersection(before.paths)) > 4
+    place.remove("_MANIFEST.json")
+    read: list[str] = []
+    checksum = Source.checksum
+    monkeypatch.setattr(Source, "checksum", lambda self, crc: read.append(self.location[1]) or checksum(self, crc))
+    report = tfr.adopt(path, **storage)
+    after = place.read()
+    assert after is not None
+    assert sorted(after.files) == sorted(before.files)
+    assert {name.removeprefix(place.directory) for name in read} == {*before.paths} - in_parts
+    assert report.records == before.records
+    assert tfr.read_table(path, **storage).sort_by("x") == expected.sort_by("x")
+    assert tfr.verify(path, **storage).ok
+
+
+def test_damaged_parts_of_a_lost_manifest_are_passed_over(tmp_path: Path) -> None:
+    for first in range(0, 10, 2):
+        append(f"{tmp_path}/", first)
+    (tmp_path / "_MANIFEST.json").unlink()
+    for number, part in enumerate((tmp_path / "_MANIFEST").iterdir()):
+        part.write_bytes(part.read_bytes()[:-1] if number % 2 else b"")
+    assert Manifest.files_in_lost_parts(LocalFileSystem(), f"{tmp_path}/", "part") == {}
+    assert Manifest.files_in_lost_parts(LocalFileSystem(), f"{tmp_path}/", "none") == {}
+    tfr.adopt(f"{tmp_path}/")
+    assert values(f"{tmp_path}/") == list(range(10))
 
 
 def test_parts_that_no_manifest_names_are_cleaned(target: Any) -> None:

@@ -123,7 +123,8 @@ class Manifests:
         if isinstance(self.fs, LocalFileSystem):
             entry = self.fs.entry(name)
             has_parts = entry is not None and self.fs.entry(parts) is not None
-            beside = [name] if entry is None or not entry.size else os.listdir(directory)
+            names = [name] if entry is None or not entry.size else os.listdir(directory)
+            beside = [other for other in names if other.startswith(FileName.MANIFEST_PREFIX)]  # of 100,000 folders, few
         else:
             size = next((entry.size for entry in first if entry.name == name), None)
             is_behind = size is None and bool(first) and first[-1].name < name
@@ -136,8 +137,7 @@ class Manifests:
             beside = [entry.basename for entry in listed]
         if entry is None or entry.directory or not (has_parts or (entry.size or 0) >= SIZES.large_bytes):
             return None
-        others = (other for other in beside if other.startswith(FileName.MANIFEST_PREFIX))
-        if any(FileName.parse(other).kind is Kind.MANIFEST and not name.endswith(f"/{other}") for other in others):
+        if any(FileName.parse(other).kind is Kind.MANIFEST and not name.endswith(f"/{other}") for other in beside):
             return None
         manifest = self._read(entry, loads=False)
         if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):

@@ -59,7 +59,14 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, is_id
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest_files import SIZES, AllFiles, ManifestColumns, ManifestFiles, all_files
-from tfrecord_io.store.paths.manifest_parts import ManifestPart, PartedFiles, PartReader, StoredPart, ask_again
+from tfrecord_io.store.paths.manifest_parts import (
+    ManifestPart,
+    PartedFiles,
+    PartReader,
+    StoredPart,
+    ask_again,
+    unpack_alone,
+)
 from tfrecord_io.store.read.source import (
     MOST_MANIFEST_BYTES,
     ManifestFile,
@@ -246,6 +253,26 @@ class Manifest(NamedTuple):
             return None if now is None else parse(read_manifest(fs, now), fs, now.name)
 
         return ask_again(read, lambda manifest: manifest and manifest.load()) if loads else read()
+
+    @staticmethod
+    def files_in_lost_parts(fs: FileSystem, directory: str, dataset: str) -> dict[str, ManifestFile]:
+        """The files that parts state whose manifest is lost, by their names below the directory, with its slash.
+
+        Those whose names no other file gets, and of which all parts state the same: parts may be older than others.
+        """
+        found: dict[str, ManifestFile | None] = {}
+        folder = directory + FileName.manifest_part(dataset, "").rpartition("/")[0]
+        entries: Sequence[Entry] = ()
+        with suppress(FileNotFoundError, NotADirectoryError):
+            entries = fs.listing(f"{folder}/")
+        for entry in entries:
+            if FileName.of_path(f"{folder}/{entry.basename}").kind is not Kind.MANIFEST_PART or entry.directory:
+                continue
+            files = unpack_alone(read_manifest(fs, entry))
+            for file in () if files is None else files:
+                if ShardName.id_in(file.path):
+                    found[file.path] = file if found.get(file.path, file) == file else None
+        return {path: file for path, file in found.items() if file is not None}
 
     @staticmethod
     def parse(text: bytes, fs: FileSystem, name: str) -> Manifest | None:

@@ -186,22 +186,11 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     if len(body) != part.size or get_engine().crc32c(body) != part.crc32c or part.raw > _MOST_RAW:
         raise _damaged(path, "its size or checksum is another")
     try:
-        raw = pa.decompress(body, decompressed_size=part.raw, codec="zstd")
-        table = pa.ipc.open_stream(raw).read_all().combine_chunks()
-        table.validate(full=True)
+        files = _files_in(pa.decompress(body, decompressed_size=part.raw, codec="zstd"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _damaged(path, f"it cannot be unpacked ({type(error).__name__})") from error
-    if table.schema != _SCHEMA or table.num_rows != part.files or any(c.null_count for c in table.columns):
+    if files is None or len(files) != part.files:
         raise _damaged(path, "its columns, or the number of its files, are others")
-    if not part.files:
-        raise _damaged(path, "it has no files")
-    folder, names, records, sizes, checksums = (column.chunk(0) for column in table.columns)
-    numbers = records.to_numpy(), sizes.to_numpy()
-    if any(column.min() < 0 for column in numbers) or folder.dictionary.null_count:
-        raise _damaged(path, "it has a negative number")
-    if any(column.sum(dtype=np.float64) >= MOST_SUM for column in numbers):
-        raise _damaged(path, "the sum of its records or bytes is too large")
-    files = ManifestColumns((folder, names), *numbers, checksums.to_numpy())
     totals = files.record_count, files.byte_count
     facts = files.largest_number, files.have_ids
     if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
@@ -210,6 +199,31 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     if not all(bounds.contain(values.get(column)) for column, bounds in part.values):
         raise _damaged(path, "its folders are not those that the manifest states")
     return files
+
+
+def unpack_alone(body: bytes) -> ManifestColumns | None:
+    """The files of a part that no manifest names any more, whose paths are still to be checked; None if damaged."""
+    try:
+        with pa.CompressedInputStream(pa.BufferReader(body), "zstd") as stream:
+            raw = stream.read(_MOST_RAW + 1)
+        return None if len(raw) > _MOST_RAW else _files_in(raw)
+    except (pa.ArrowException, OSError, ValueError):
+        return None
+
+
+def _files_in(raw: bytes | pa.Buffer) -> ManifestColumns | None:
+    """The files of an unpacked part; None if it has none, or other columns, or numbers that are out of range."""
+    table = pa.ipc.open_stream(raw).read_all().combine_chunks()
+    table.validate(full=True)
+    if table.schema != _SCHEMA or not table.num_rows or any(c.null_count for c in table.columns):
+        return None
+    folder, names, records, sizes, checksums = (column.chunk(0) for column in table.columns)
+    numbers = records.to_numpy(), sizes.to_numpy()
+    if folder.dictionary.null_count or any(
+        column.min() < 0 or column.sum(dtype=np.float64) >= MOST_SUM for column in numbers
+    ):
+        return None
+    return ManifestColumns((folder, names), *numbers, checksums.to_numpy())
 
 
 def _damaged(path: str, why: str) -> CorruptRecordError:
