@@ -105,6 +105,17 @@ def test_a_stream_takes_as_much_as_a_batch_and_some_blocks(peak: Peak, work: str
     assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record) + KEPT
 
 
+@pytest.mark.parametrize("lanes", [16, 64])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_many_lanes_take_little_more_than_one(peak: Peak, lanes: int, threads: int, tmp_path: Path) -> None:
+    """They are read by one reader, in chunks that have rows of all."""
+    rows = pa.array(np.random.default_rng(0).random(150_000 * 64, np.float32))
+    path = written(tmp_path, pa.table({"x": pa.FixedSizeListArray.from_arrays(rows, 64)}))
+    used, _ = peak(f"{lanes} lanes", path, threads)
+    of_one, _ = peak("1 lanes", path, threads)
+    assert used <= of_one + 128 * MIB
+
+
 @pytest.mark.parametrize(("work", "times"), [("record", 2), ("shuffle", 5)])
 def test_a_large_record_takes_a_few_times_its_size(peak: Peak, work: str, times: int, tmp_path: Path) -> None:
     """Read by its number, or shuffled among small ones with little memory for records."""

@@ -185,6 +185,12 @@ READ: dict[str, Callable[[Any], Any]] = {
     "read_table": tfr.read_table,
     "stream": lambda source: streamed(tfr.open_reader(tfr.dataset(source, sample=100))),
     "arrays": lambda source: streamed(tfr.iter_arrays(source, batch_size=8, ragged="object")),
+    **{
+        f"{lanes} lanes": lambda source, lanes=lanes: streamed(
+            tfr.iter_arrays(source, batch_size=64, shuffle_buffer=4096, seed=1, parts=lanes)
+        )
+        for lanes in (1, 16, 64)
+    },
     "kept": lambda source: taken(tfr.open_reader(source, batch_size=8))[-1],
     "record": lambda source: tfr.open_random(source)[0] and None,
     "shuffle": lambda source: tfr.shuffle(source, os.devnull, memory_bytes=1 << 20) and None,
