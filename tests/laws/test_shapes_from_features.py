@@ -666,3 +666,38 @@ def test_arrays_become_the_lists_of_lists_that_a_schema_declares(data: st.DataOb
         path = Path(folder) / "a.tfrecord"
         tfr.write_tfrecord({"x": arrays}, path, schema={"x": type_})
         assert tfr.read_table(path)["x"].to_pylist() == expected
+
+
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_arrays_of_python_are_written_by_the_schema_that_reads_them(data: st.DataObject) -> None:
+    """Also where the schema leaves the rank or the dtype to the data."""
+    layout = data.draw(layouts().filter(lambda layout: not layout.as_list))
+    rows = data.draw(rows_of(layout))
+    if layout.shape == "one feature" and layout.part == "steps":  # whose steps have one shape in the context
+        rows = [[row[0]] * len(row) for row in rows]
+    columns = {"image_raw": [row[0] if layout.part == "example" else row for row in rows], "label": range(len(rows))}
+    frame = pd.DataFrame({"image_raw": pd.Series(columns["image_raw"], dtype=object), "label": columns["label"]})
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        for source in ({**columns, "label": list(columns["label"])}, frame):
+            how: dict[str, Any] = {"schema": layout.schema(), "record_type": layout.record_type, "mode": "overwrite"}
+            tfr.write_tfrecord(source, path, **how)
+            for schema in (layout.schema(), None):
+                found = tfr.read_tfrecord(tfr.dataset(path, schema=schema, sample="all"))["image_raw"]
+                for own, arrays in zip(found, rows, strict=True):
+                    same(own, arrays)
+            with tfr.open_writer(path, **how) as writer:
+                for number in range(len(frame)):
+                    writer.write(frame[number : number + 1])
+            found = tfr.read_tfrecord(tfr.dataset(path, schema=layout.schema(), sample="all"))["image_raw"]
+            for own, arrays in zip(found, rows, strict=True):
+                same(own, arrays)
+
+
+def test_bytes_of_arrays_may_be_written_beside_their_sizes(tmp_path: Path) -> None:
+    image = tfr.tensor("uint8", "shape")
+    data = {"image": [bytes(6), bytes(2)], "shape": [[2, 3], [1, 2]]}
+    tfr.write_tfrecord(data, tmp_path / "a", schema={"image": image, "shape": pa.list_(pa.int64())}, embed_schema=False)
+    found = tfr.read_tfrecord(tmp_path / "a", schema={"image": image})["image"]
+    assert [array.shape for array in found] == [(2, 3), (1, 2)]

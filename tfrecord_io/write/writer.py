@@ -163,6 +163,8 @@ class Writer(PublishingWriter):
         if options.schema is not None:
             self._compile(written, self._sink.known_schema)
             self._conform = Conforming(schema, options.column_encoding, options.float64, self.rounding)
+            if Conforming.has_open_types(written):
+                self._encoder = None  # of the types that the first data has
 
     def _compile(self, schema: pa.Schema, known: bytes | None) -> SliceEncoder:
         """Plan the writing of rows of this schema; `known` is that of the dataset to which they are added."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean, printable
 from tfrecord_io.bytes import ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ShapeSource
@@ -24,7 +25,7 @@ from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import as_field, is_call
 from tfrecord_io.columns.schema.image_form import RawImageForm
 from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, tensor_type
+from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, element_and_shape, is_any_tensor, tensor_type
 from tfrecord_io.columns.schema.types import is_list_like, relist
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
@@ -98,6 +99,26 @@ class OpenShapes:
             return None
         closed = {id(column.field): column.close(columns, options) for column in open_columns}
         return Schema([closed.get(id(f), f) for f in schema], schema.metadata)
+
+
+def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
+    """The schema of data to write, with a type for each column whose rank or dtype only the arrays of `data` say.
+
+    A column of bytes, whose sizes the caller writes, stays as it is.
+    """
+    closed = {}
+    for column in _open_columns(schema):
+        at = data.get_field_index(column.column)
+        item = None if at < 0 else data.field(at)
+        if item is not None and is_list_like(column.field.type) and is_list_like(item.type):
+            item = item.with_type(item.type.value_type)
+        if item is None or not is_any_tensor(item.type) or is_any_tensor(column.field.value):
+            continue
+        element, shape = element_and_shape(item)
+        source = column.source.decide(RAW, is_number=False, in_context=False)
+        dtype, axes = source.element or element.name, source.shape or (None,) * len(shape)
+        closed[id(column.field)] = column.as_tensor(dtype, axes, {**column.field.metadata, **source.metadata})
+    return Schema([closed.get(id(f), f) for f in schema], schema.metadata) if closed else schema
 
 
 def _open_columns(schema: Schema) -> list[_OpenColumn]:
@@ -187,7 +208,7 @@ class _OpenColumn:
 
     def assume(self) -> Field:
         """The field with a type of arrays; of what is not known, any."""
-        return self._as_tensor(self.source.element or "uint8", self.source.shape or (None,), self.field.metadata)
+        return self.as_tensor(self.source.element or "uint8", self.source.shape or (None,), self.field.metadata)
 
     def close(self, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Field:
         """The field with the type that the sample shows; dimensions whose sizes differ, or are not known, vary."""
@@ -206,9 +227,9 @@ class _OpenColumn:
             shape = source.shape or (None,) * len(shape)
         if (form := RawImageForm.from_metadata(field.metadata, self.column)) is not None:
             form.check(dtype, shape, self.column)
-        return self._as_tensor(dtype, shape, metadata)
+        return self.as_tensor(dtype, shape, metadata)
 
-    def _as_tensor(self, dtype: str, shape: Shape, metadata: Mapping[bytes, bytes]) -> Field:
+    def as_tensor(self, dtype: str, shape: Shape, metadata: Mapping[bytes, bytes]) -> Field:
         """The field of arrays of a dtype and a shape, in a list where it is a feature list."""
         field, value = self.field, Dtype.of_name(dtype)
         type_, encoding = tensor_type(value, shape), field.encoding

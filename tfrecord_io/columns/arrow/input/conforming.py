@@ -63,7 +63,7 @@ class Conforming:
         self, schema: Schema, encodings: Mapping[str, str] | None, float64: str | None, rounding: Rounding
     ) -> None:
         schema = arrays_schema(schema, encodings)
-        self._names = schema.names
+        self._schema, self._names = schema, schema.names
         self._target, self._written = schema.to_arrow(), Conforming.written_schema(schema)
         self._composites = _composites(schema)
         self._has_required = any(field.required for field in schema)
@@ -85,10 +85,21 @@ class Conforming:
             more = and_more(len(left_out) - _MOST_NAMED)
             reason = f"the schema leaves out {counted(len(left_out), 'column')} of the data: {shown}{more}"
             warn(f"{reason}; select the columns of the data to write them without this warning", SchemaWarning)
+        if self.has_open_types(self._written):
+            from tfrecord_io.columns.arrow.decode.resolve_shapes import close_as_data
+
+            self._schema = close_as_data(self._schema, source.schema)
+            self._target, self._written = self._schema.to_arrow(), Conforming.written_schema(self._schema)
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
         return source.map_batches(written, partial(self._cast, written), row_base)
+
+    @staticmethod
+    def has_open_types(schema: pa.Schema) -> bool:
+        """True if a column is one of arrays whose rank or dtype only the data says."""
+        entries = ((field.type, ShapeSource.entry_of(field.metadata or {})) for field in schema)
+        return any(entry is not None and t.is_binary(value_type(type_)) for type_, entry in entries)
 
     @staticmethod
     def written_schema(schema: Schema) -> pa.Schema:
