@@ -332,7 +332,7 @@ class DistributedWriter:
 
 def report_of(target: DistributedTarget, manifest: Manifest) -> WriteReport:
     """The report of a published dataset, made from the manifest, so without counts of rounded values."""
-    output = replace(target.output, count=len(manifest.files))
+    output = target.output.replace(count=len(manifest.files))
     names: tuple[str, ...] = ()
     index: tuple[str, ...] = ()
     if manifest.schema is not None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 
 
-@dataclass(eq=False, repr=False)
 class RowFault(Exception):
     """A row whose value does not fit its column, or the array for the column; see also `TFRecordError`.
 
@@ -26,24 +25,37 @@ class RowFault(Exception):
     `reason`, `feature`, `expected`, `got` and `hint` are those of that exception.
     """
 
-    row: int
-    reason: str
-    _: KW_ONLY
-    feature: str | None = None
-    expected: object = None
-    got: object = None
-    hint: str | None = None
-    hint_cli: str | None = None  # the same for the command, where it differs
-    error: type[TFRecordError] = DecodeError
-    of_memory: bool = False  # the row may be intact, but exceeds the room under `Limits.expansion_bytes`
-    of_image: bool = False  # an image of the row cannot be decoded
+    def __init__(
+        self,
+        row: int,
+        reason: str,
+        *,
+        feature: str | None = None,
+        expected: object = None,
+        got: object = None,
+        hint: str | None = None,
+        hint_cli: str | None = None,
+        error: type[TFRecordError] = DecodeError,
+        of_memory: bool = False,
+        of_image: bool = False,
+    ) -> None:
+        self.row = row
+        self.reason = reason
+        self.feature = feature
+        self.expected = expected
+        self.got = got
+        self.hint = hint
+        self.hint_cli = hint_cli  # the same for the command, where it differs
+        self.error = error
+        self.of_memory = of_memory  # the row may be intact, but exceeds the room under `Limits.expansion_bytes`
+        self.of_image = of_image  # an image of the row cannot be decoded
 
     def __str__(self) -> str:
         return self.reason
 
     def renumber(self, row: int) -> RowFault:
         """Return this fault with another row index, where more rows are counted."""
-        fault = replace(self, row=row)
+        fault = RowFault(row, self.reason, error=self.error, **self._facts())
         fault.__cause__ = self.__cause__
         return fault
 
@@ -62,11 +74,12 @@ class RowFault(Exception):
 
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
-        facts = {
-            name: getattr(self, name)
-            for name in ("feature", "expected", "got", "hint", "hint_cli", "of_memory", "of_image")
-        }
-        return self.error(self.reason, path=path, record=record, **facts)
+        return self.error(self.reason, path=path, record=record, **self._facts())
+
+    def _facts(self) -> dict[str, Any]:
+        """The attributes that the exception has, too."""
+        names = ("feature", "expected", "got", "hint", "hint_cli", "of_memory", "of_image")
+        return {name: getattr(self, name) for name in names}
 
 
 @contextmanager

@@ -6,8 +6,7 @@ import errno
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tfrecord_io.base import Registry, StorageOptions, for_cli, printable
 from tfrecord_io.bytes import CODECS
@@ -98,7 +97,6 @@ class OtherSuffix(NamedTuple):
         return next((known[name] for name in get_close_matches(self.suffix[1:], known, 1, _SIMILARITY)), None)
 
 
-@dataclass(frozen=True, slots=True)
 class Output:
     """Where a writer writes: one file, or the shards of a dataset."""
 
@@ -106,20 +104,41 @@ class Output:
 
     MOST_SHARDS: ClassVar = 100_000  # so that names with five digits sort correctly
 
-    path: str  # for messages
-    sharded: bool = False  # else one file, or a file object
-    count: int | None = 1  # number of shards, if it is known before writing
-    max_shard_bytes: int | None = None  # a record that would make the uncompressed shard larger starts a new shard
-    compression: str | None = None  # name of the codec of the shards
-    file: Any = None
-    directory: bool = False  # the path is a directory, which is read as a whole
-    base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
-    suffix: str = field(default="", repr=False)
-    grows: bool = False  # the shards are added to those of the dataset, under names that have the id of the writing
-    inferred: bool = False  # neither the path nor the caller states the compression
-    first: int = 0  # number of the first shard that is added
-    id: str = field(default="", repr=False)
-    entry: Entry | None = field(default=None, repr=False)  # of one file: what had its name when the path was resolved
+    def __init__(
+        self,
+        path: str,
+        sharded: bool = False,
+        count: int | None = 1,
+        max_shard_bytes: int | None = None,
+        compression: str | None = None,
+        file: Any = None,
+        directory: bool = False,
+        base: str = "",
+        suffix: str = "",
+        grows: bool = False,
+        inferred: bool = False,
+        first: int = 0,
+        id: str = "",
+        entry: Entry | None = None,
+    ) -> None:
+        self.path = path  # for messages
+        self.sharded = sharded  # else one file, or a file object
+        self.count = count  # number of shards, if it is known before writing
+        self.max_shard_bytes = max_shard_bytes  # a record that would make the uncompressed shard larger starts another
+        self.compression = compression  # name of the codec of the shards
+        self.file = file
+        self.directory = directory  # the path is a directory, which is read as a whole
+        self.base = base  # of the shards' names, in `path`'s form
+        self.suffix = suffix
+        self.grows = grows  # the shards are added to those of the dataset, under names that have the id of the writing
+        self.inferred = inferred  # neither the path nor the caller states the compression
+        self.first = first  # number of the first shard that is added
+        self.id = id
+        self.entry = entry  # of one file: what had its name when the path was resolved
+
+    def replace(self, **attributes: Any) -> Self:
+        """Copy this output with other values of these attributes."""
+        return type(self)(**{**vars(self), **attributes})
 
     def shard(self, index: int) -> str:
         """Path of one shard, for `tfrecord_io.store.write.atomic.open_output`."""
@@ -132,10 +151,10 @@ class Output:
     def added_by(self, id: str, first: int, compression: str | None) -> Output:
         """The output of a writing that adds shards, from number `first` on, in the dataset's compression."""
         if not self.inferred or compression is None:
-            return replace(self, id=id, first=first)
+            return self.replace(id=id, first=first)
         codec = CODECS.find(compression)
         suffix = self.suffix + ("" if codec is None else codec.suffixes[0])
-        return replace(self, id=id, first=first, compression=compression, suffix=suffix)
+        return self.replace(id=id, first=first, compression=compression, suffix=suffix)
 
     @property
     def folder(self) -> str:
@@ -289,7 +308,7 @@ class Output:
     @staticmethod
     def of_names(path: str, base: str, names: tuple[str, ...]) -> Output:
         """The shards of a dataset with given names; `base` is its directory and name, `path` names it in messages."""
-        return NamedShards(path, True, len(names), base=base, names=names)
+        return NamedShards(path, names=names, sharded=True, count=len(names), base=base)
 
     def location(self, storage: StorageOptions) -> Location:
         """The directory of the shards, with its slash, in its filesystem."""
@@ -299,15 +318,16 @@ class Output:
     def absolute(self, storage: StorageOptions) -> Output:
         """A copy with an absolute path, for processes with another working directory."""
         if storage.filesystem is None and not Location.is_url(self.base):
-            return replace(self, base=os.path.abspath(self.base))
+            return self.replace(base=os.path.abspath(self.base))
         return self
 
 
-@dataclass(frozen=True, slots=True)
 class NamedShards(Output):
     """The shards of a dataset with given names, of which some may be missing; `base` is its directory and name."""
 
-    names: tuple[str, ...] = ()
+    def __init__(self, path: str, *, names: tuple[str, ...], **attributes: Any) -> None:
+        super().__init__(path, **attributes)
+        self.names = names
 
     @property
     def stem(self) -> str:
@@ -332,8 +352,7 @@ def unnamed_error(directory: str, path: str) -> FileExistsError:
     return for_cli(error, f"{text} tfr convert SOURCE DIRECTORY --mode append")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
+class _Request(NamedTuple):
     """A path to write, and the shards that are to be there; see `Output.resolve`."""
 
     fs: FileSystem

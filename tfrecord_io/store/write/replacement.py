@@ -66,7 +66,7 @@ class Replacement:
         self._new, self._place, id = tuple(new), dataset.place, ShardName.new_id()
         self.paths = _new_paths(self._new, dataset.stem, id)
         names = tuple(path.rpartition("/")[2] for path in self.paths)
-        output = NamedShards(dataset.path, True, None, base=dataset.base, grows=True, names=names)
+        output = NamedShards(dataset.path, names=names, sharded=True, count=None, base=dataset.base, grows=True)
         change = ReplaceShards(dataset.manifest, self._new, tuple(dropped), dataset.verb, sorts=sorts)
         self.publication = Publication(output, self._place, change, id)
 

@@ -131,7 +131,7 @@ class DistributedTarget:
         """
         output, id = output.absolute(storage), id or ShardName.new_id()
         writer = Publication.start(output, change, storage, id=id, is_staged=True)
-        output = replace(writer.output, inferred=False)  # all tasks write the compression that the dataset has now
+        output = writer.output.replace(inferred=False)  # all tasks write the compression that the dataset has now
         known = None if writer.known is None else writer.known._replace(files=())
         model = writer.place.model([posixpath.basename(output.shard(0)), *writer.model])
         return cls(
@@ -183,7 +183,7 @@ class DistributedTarget:
         Returns where they are, and those that were published: without records, a dataset that grows needs none. None
         instead if the transaction of `content` was in.
         """
-        writer = self.begin_publication(replace(self.output, count=len(shards)), content)
+        writer = self.begin_publication(self.output.replace(count=len(shards)), content)
         shards = [shard for shard in shards if shard.records or writer.keeps_empty]
         try:
             published = writer.publish(shards, content)

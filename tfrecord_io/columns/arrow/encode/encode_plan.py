@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -120,18 +119,32 @@ class Rounding:
         warn(f"{reason}; {advice}", PrecisionWarning, f"{reason}; {text_cli}")
 
 
-@dataclass(frozen=True, slots=True)
 class WritePlan:
     """A schema compiled for writing."""
 
-    schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
-    columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
-    in_steps: tuple[bool, ...]  # which columns are feature lists, or lists of arrays
-    in_lists: tuple[bool, ...]  # which columns are lists of arrays, whose features are no feature lists
-    trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
-    float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
-    rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
-    checked: dict[str, pa.Array] = field(default_factory=dict, compare=False)  # by `dictionaries`, of each feature
+    def __init__(
+        self,
+        schema: pa.Schema,
+        columns: tuple[tuple[Leaf, ...], ...],
+        in_steps: tuple[bool, ...],
+        in_lists: tuple[bool, ...],
+        trees: tuple[Node | None, ...],
+        float64: str | None = None,
+        rounding: Rounding | None = None,
+        checked: dict[str, pa.Array] | None = None,
+    ) -> None:
+        self.schema = schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
+        self.columns = columns  # the leaves of each column, in order; of a feature list those of one step
+        self.in_steps = in_steps  # which columns are feature lists, or lists of arrays
+        self.in_lists = in_lists  # which columns are lists of arrays, whose features are no feature lists
+        self.trees = trees  # of the columns that are stored as several features, or as JSON
+        self.float64 = float64  # for float64 values that are written as float32: None, "round" or "error"
+        self.rounding = Rounding() if rounding is None else rounding  # filled by `encode_columns`
+        self.checked = {} if checked is None else checked  # by `dictionaries`, of each feature
+
+    def replace(self, **attributes: Any) -> WritePlan:
+        """Copy this plan with other values of these attributes; `rounding` and `checked` are shared."""
+        return WritePlan(**{**vars(self), **attributes})
 
     @property
     def leaves(self) -> Iterator[Leaf]:

@@ -6,7 +6,6 @@ Tests: tests/write/test_writer_slices.py, tests/write/test_writer_forms.py and t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import add, mul
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
@@ -219,7 +218,7 @@ class SliceEncoder:
     def _read_as(self, schema: pa.Schema) -> None:
         """Read columns of these types: some by the engine, which trusts the types, and the others."""
         has_columns = self._fields is None and not self._as_bytes
-        forms = plain_forms(replace(self.plan, schema=schema)) if has_columns else [None] * len(schema)
+        forms = plain_forms(self.plan.replace(schema=schema)) if has_columns else [None] * len(schema)
         self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
         self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
 
@@ -234,7 +233,7 @@ class SliceEncoder:
             rounded = None if self.plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row=row, engine=self._engine, rounded=rounded)
         arrow = None if reader is None else reader.read(batch)
-        plan, read_columns = replace(self.plan, rounding=rounding), () if arrow is None else arrow.taken
+        plan, read_columns = self.plan.replace(rounding=rounding), () if arrow is None else arrow.taken
         columns: Sequence[ColumnBuffers | int] = range(len(read_columns))  # if the engine takes all of them from Arrow
         if not (read_columns and all(read_columns)):
             from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns

@@ -107,7 +107,7 @@ Conform = Callable[[BatchSource, int], BatchSource]
 """Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False, repr=False)
 class _InputOptions:
     """The caller's options for the input."""
 

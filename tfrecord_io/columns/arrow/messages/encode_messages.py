@@ -8,7 +8,7 @@ Tests: tests/columns/arrow/messages/test_message_batches.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -236,7 +236,8 @@ class MessageEncoder:
             ]
             parts = encode_messages(columns, len(batch), engine)
         except RowFault as fault:
-            raise replace(fault, error=EncodeError).to_error(None, row + fault.row) from None
+            fault.error = EncodeError
+            raise fault.to_error(None, row + fault.row) from None
         self._parts = max(1, len(parts))
         self._data, self._starts, self._lengths = side_by_side(parts, len(batch))
 
