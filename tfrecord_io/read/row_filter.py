@@ -18,7 +18,6 @@ from tfrecord_io.columns import (
     ArrayBuffers,
     Projection,
     RowFault,
-    Schema,
     cast_comparable_columns,
     evaluate_simple,
     selectable,
@@ -30,7 +29,7 @@ from tfrecord_io.read.chunks.recovery import batch_or_fault, fitting_parts
 from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
-    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder
+    from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, Schema
 
 
 _PRESENCE = frozenset({"is_valid", "is_null"})
