@@ -138,13 +138,13 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
 def align_sources(
     sources: Sequence[Source],
     max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
-    known: dict[tuple[str, int], int] | None = None,
+    known: dict[tuple[str, str, int], int] | None = None,
 ) -> tuple[Source, ...]:
     """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
-    Boundaries by path and byte that are `known` are not searched for again; those found are added. A file that turns
-    out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was changed since it was
-    split, or its boundaries cannot be found.
+    Boundaries by path, version and byte that are `known` are not searched for again; those found are added. A file that
+    turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was changed since it
+    was split, or its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
     known = {} if known is None else known
@@ -156,7 +156,7 @@ def align_sources(
     return tuple(part for part in parts if part is not None)
 
 
-def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, int], int]) -> Source | None:
+def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, str, int], int]) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
     whole, expected = source.whole_file(), source.file_bytes
@@ -165,10 +165,11 @@ def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, 
             reason = f"the file has {file.size} bytes, but had {expected} when it was split"
             raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
-        unknown = [position for position in source.span if (source.path, position) not in known]
+        path, version = source.path, f"{file.version} {file.identity}"
+        unknown = [position for position in source.span if (path, version, position) not in known]
         found = find_boundaries(file, get_engine(), unknown, max_record_bytes, threads=threads)
-    known.update(zip([(source.path, position) for position in unknown], found, strict=True))
-    begin, end = (known[source.path, position] for position in source.span)
+    known.update(zip([(path, version, position) for position in unknown], found, strict=True))
+    begin, end = (known[path, version, position] for position in source.span)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"

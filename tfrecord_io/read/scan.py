@@ -583,11 +583,11 @@ class Scan:
             return [*parts]
         return [part.with_options(threads=1) for part in parts]
 
-    def align_ranges(self, known: dict[tuple[str, int], int] | None = None) -> Self:
+    def align_ranges(self, known: dict[tuple[str, str, int], int] | None = None) -> Self:
         """Find the records that begin in the byte ranges of `split`, in the files.
 
-        `known` keeps the boundaries that are found, by path and byte, for the ranges beside these. CorruptRecordError
-        if a file was changed since it was split.
+        `known` keeps the boundaries that are found, by path, version and byte, for the ranges beside these.
+        CorruptRecordError if a file was changed since it was split.
         """
         if self.sources.are_of_manifest or all(source.file_bytes is None for source in self.sources):
             return self

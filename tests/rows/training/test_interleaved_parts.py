@@ -18,6 +18,7 @@ from records import example, flip, framed, int64s, written
 from rounds import rounds
 from strategies import blobs
 from tfrecord_io.errors import TFRecordError
+from tfrecord_io.read import byte_ranges
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.scan_rows import ScanRows
 from training_batches import chunks_of
@@ -124,6 +125,32 @@ def test_a_file_with_more_records_than_were_counted(tmp_path: Path) -> None:
     written(paths[2], [payload(x, 3) for x in range(22)])
     with pytest.raises(TFRecordError):
         list(batches)
+
+
+def test_boundaries_of_lanes_are_searched_once(tmp_path: Path) -> None:
+    """In the first epoch, and again where a file was replaced."""
+    path, orders = tmp_path / "a.tfrecord", [[*range(400)], [*range(399, -1, -1)]]
+    searched: list[Any] = []
+    contents = [framed(*(payload(x, x * 37 % 900) for x in order)) for order in orders]
+    path.write_bytes(contents[0])
+    original = byte_ranges.find_boundaries
+
+    def noted(file: Any, engine: Any, positions: Any, *limits: Any, **keywords: Any) -> Any:
+        searched.extend(positions)
+        return original(file, engine, positions, *limits, **keywords)
+
+    with mock.patch.object(byte_ranges, "find_boundaries", noted):
+        data = tfr.dataset(path, schema=SCHEMA, threads=1)
+        batches, counts = data.iter_arrays(batch_size=16, parts=4, epochs=3), list[int]()
+        for epoch in range(3):
+            seen = [x for _, batch in zip(range(25), batches, strict=False) for x in batch["x"].tolist()]
+            assert sorted(seen) == [*range(400)]
+            counts.append(len(searched))
+            if epoch == 1:
+                (tmp_path / "new").write_bytes(contents[1])
+                (tmp_path / "new").replace(path)
+    assert counts[0] == counts[1] > 0
+    assert counts[2] == 2 * counts[0]
 
 
 def test_parts_are_read_by_one_reader(folders: Folders) -> None:

@@ -81,7 +81,7 @@ class Files(RowSource):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, int], int] | None = None,
+        boundaries: dict[tuple[str, str, int], int] | None = None,
     ) -> list[FileEpochs]:
         return FileEpochs(self.scan, options, seed, counts).parts(epoch, count, sizes, boundaries)
 
@@ -351,7 +351,7 @@ class FileEpochs(Epochs):
         epoch: int,
         count: int,
         sizes: Sequence[int] | None = None,
-        boundaries: dict[tuple[str, int], int] | None = None,
+        boundaries: dict[tuple[str, str, int], int] | None = None,
     ) -> list[FileEpochs]:
         """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records.
 

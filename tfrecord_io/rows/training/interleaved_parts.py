@@ -119,7 +119,7 @@ class PartRows(EpochReader):
 class PartsReader:
     """Reads parts together, if they are opened before the first row is asked for."""
 
-    def __init__(self, boundaries: dict[tuple[str, int], int] | None = None) -> None:
+    def __init__(self, boundaries: dict[tuple[str, str, int], int] | None = None) -> None:
         """`boundaries` of byte ranges, which neighbouring parts share: see `Scan.align_ranges`."""
         self._opened = list[PartRows]()  # not in a group so far
         self.boundaries = {} if boundaries is None else boundaries

@@ -326,7 +326,7 @@ class LaneBatching(Batching):
         self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
         # Each lane has a part of the shuffle buffer.
         self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
-        self._boundaries: dict[tuple[str, int], int] = {}  # of byte ranges, which all epochs have in common
+        self._boundaries: dict[tuple[str, str, int], int] = {}  # of byte ranges, which all epochs have in common
         self._lanes = LaneReader()
         self._lacks: int | None = None  # the part whose rows ended too early
 

@@ -114,7 +114,7 @@ class RowSource(ABC):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, int], int] | None = None,
+        boundaries: dict[tuple[str, str, int], int] | None = None,
     ) -> Sequence[Epochs]:
         """The rows of each of `count` canonical parts of an epoch; see `rows/training/order.py`.
 

@@ -333,7 +333,7 @@ class Windows(RowSource):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, int], int] | None = None,
+        boundaries: dict[tuple[str, str, int], int] | None = None,
     ) -> list[WindowEpochs]:
         parts = FileEpochs(self.episodes, options, seed).parts(epoch, count, boundaries=boundaries)
         return [WindowEpochs(self, options, seed, episodes=part) for part in parts]
