@@ -162,13 +162,15 @@ class Options:
             self._check_mapping("storage_options", "{'anon': True}", " or a filesystem of fsspec or pyarrow")
 
     def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
-        object.__setattr__(self, name, check_integer(name, getattr(self, name), least, most, optional=optional))
+        value = getattr(self, name)
+        if value is not getattr(type(self), name):  # the default is valid
+            object.__setattr__(self, name, check_integer(name, value, least, most, optional=optional))
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
         for name in names:
             value = getattr(self, name)
-            if value in other:
+            if value is getattr(type(self), name) or value in other:
                 continue
             if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
                 expected = "".join(f"{choice!r} or " for choice in other)
