@@ -295,7 +295,7 @@ def test_nothing_far_fetched_is_suggested(name: str) -> None:
 def test_what_a_result_is_not_has_an_error_with_what_it_has(tmp_path: Path) -> None:
     tfr.write_tfrecord({"label": [1, 2]}, tmp_path / "a.tfrecord")
     description: Any = tfr.describe(tmp_path / "a.tfrecord")
-    has = "valid names: columns, files, records, rows, suggestions, title, to_dict"
+    has = "valid names: columns, files, headings, records, rows, suggestions, title, to_dict"
     with pytest.raises(AttributeError, match=f"^'Description' object has no attribute 'to_pandas'; {has}$"):
         description.to_pandas()
     with pytest.raises(TypeError, match=f"^'Description' object is not subscriptable; {has}$"):

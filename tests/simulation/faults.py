@@ -38,7 +38,7 @@ from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication
 
 MOST = 20_000
-_MOST_STEPS = 60  # of the first actor of a program of `FAULTS_OF_ONE`
+_MOST_STEPS = 80  # of the first actor of a program of `FAULTS_OF_ONE`
 
 Patch = Callable[[pytest.MonkeyPatch], None]
 
@@ -243,7 +243,7 @@ FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
         edited(PartedFiles, "has_path_with", "self.pieces", "[piece for piece in [self.tail] if piece]"),
     ),
     "the folder of the parts is not synced": (
-        "disk grown+parts append:1 ; append:3",
+        "disk grown+parts1 append:1 ; append:3",
         "p",
         edited(place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
     ),

@@ -23,9 +23,10 @@ def condition_of_bounds(condition: Condition) -> Condition | None:
     Its literals must have the types of the columns. None if it says nothing: any value may fulfil it.
 
     >>> from tfrecord_io.base import condition_of
-    >>> condition_of_bounds(condition_of("day > 7 and size(name) > 2 or day in [1, 2]"))
     >>> condition_of_bounds(condition_of("day > 7")).columns
     ('greatest day',)
+    >>> condition_of_bounds(condition_of([("name", "startswith", "a")])) is None
+    True
     """
     parts = [condition_of_bounds(argument) for argument in condition.arguments]
     if condition.name == "and_kleene":

@@ -132,6 +132,9 @@ class ColumnBuffers:
         self.steps = steps
         self.others = others
 
+    def __repr__(self) -> str:
+        return f"ColumnBuffers({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
     def replace(self, **attributes: Any) -> ColumnBuffers:
         """Copy this column with other values of these attributes."""
         return ColumnBuffers(**{**vars(self), **attributes})
