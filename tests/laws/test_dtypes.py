@@ -35,8 +35,6 @@ from tfrecord_io.columns.schema.tensor_types import (
     written_encodings,
 )
 
-pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
-
 MADE = ["S3", "U2", "datetime64[us]", "datetime64[D]", "timedelta64[ms]", "timedelta64[ps]"]  # by their names
 ROWS = [*Dtype.TABLE.values(), *map(Dtype.of_name, MADE)]
 every_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

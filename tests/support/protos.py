@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import ml_dtypes
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from records import field, tag, varint
+
+ml_dtypes = pytest.importorskip("ml_dtypes")  # which the environments of few adapters have
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 NUMBERS = {
