@@ -6,7 +6,6 @@ import multiprocessing
 import pickle
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -312,15 +311,6 @@ def test_arranged_batches_resume(tmp_path: Path, workers: int, options: dict[str
     resumed = loader()
     resumed.load_state_dict(pickle.loads(pickle.dumps(interrupted.state_dict())))
     assert batches + [batch["x"].tolist() for batch in resumed] == whole
-
-
-@pytest.fixture
-def forgotten_state() -> Iterator[None]:
-    """Forget the state of accelerate that a Trainer makes: it calls each process forked later the first."""
-    state = pytest.importorskip("accelerate.state")
-    yield
-    state.AcceleratorState._reset_state(reset_partial_state=True)
-    state.GradientState._reset_state()
 
 
 @pytest.mark.usefixtures("forgotten_state")

@@ -54,7 +54,7 @@ def second_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(torch.distributed, name, lambda value=value: value)
 
 
-@pytest.mark.usefixtures("second_of_two")
+@pytest.mark.usefixtures("second_of_two", "forgotten_state")
 def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.Dataset, tmp_path: Path) -> None:
     write_indexes(sorted(tmp_path.glob("*.tfrecord")))
     shards = pytest.importorskip("accelerate.data_loader")
@@ -69,7 +69,7 @@ def test_a_rank_has_its_part_and_what_accelerate_deals_out_is_all(numbers: tfr.D
         list(shards.IterableDatasetShard(numbers.to_torch(shuffle_buffer=9), num_processes=2))
 
 
-@pytest.mark.usefixtures("second_of_two")
+@pytest.mark.usefixtures("second_of_two", "forgotten_state")
 @pytest.mark.parametrize("workers", [0, 2])
 def test_accelerate_cannot_deal_out_batches_to_ranks_that_each_read_all(numbers: tfr.Dataset, workers: int) -> None:
     """Accelerate would fail when it multiplies the batch size of the loader, which is None."""
