@@ -66,7 +66,7 @@ ADAPTERS = {
         first=TORCH,
         tests="pytorch or two-tower or howto/distributed",
     ),
-    "ray": Environment("ray", (*TESTS, *BUCKET), tests="(ray and not array and not xarray)"),
+    "ray": Environment("ray", (*TESTS, "ml_dtypes", *BUCKET), tests="(ray and not array and not xarray)"),
     "spark": Environment("spark", (*TESTS, *BUCKET)),
     "tf": Environment(
         packages=(*TESTS, "tensorflow-cpu", "ml_dtypes", "pillow"), tests="tensorflow.md or tf.data or Keras"
