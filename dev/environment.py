@@ -62,9 +62,12 @@ ENVIRONMENTS = {
 ADAPTERS = {
     "torch": Environment(
         "torch",
-        (*TESTS, "torchdata", "ml_dtypes", "pillow", "lightning", "transformers", "accelerate", *BUCKET),
+        (
+            *(*TESTS, *BUCKET, "ml_dtypes", "pillow", "scikit-learn"),
+            *("torchdata", "lightning", "transformers", "accelerate"),
+        ),
         first=TORCH,
-        tests="pytorch or two-tower or howto/distributed",
+        tests="pytorch or kaggle or two-tower or howto/distributed",
     ),
     "ray": Environment("ray", (*TESTS, "ml_dtypes", *BUCKET), tests="(ray and not array and not xarray)"),
     "spark": Environment("spark", (*TESTS, *BUCKET)),

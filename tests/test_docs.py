@@ -9,6 +9,7 @@ import importlib.util
 import inspect
 import io
 import re
+import runpy
 import shlex
 import shutil
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 from click.testing import CliRunner
 
 import tfrecord_io as tfr
+from extras import library
 from tfrecord_io.apps.cli import tfr as command
 from tfrecord_io.base.public_names import SHOWN_IN
 
@@ -154,6 +156,23 @@ def test_page_runs(
         pytest.skip("polars 1 has no extension types: tensors lose their shape")
     monkeypatch.chdir(tmp_path)
     run_blocks(page, blocks_of(page, section), {"__name__": page})
+
+
+def test_a_page_of_a_large_library_runs_in_its_environment() -> None:
+    """By a word of the expression that dev/environment.py gives to the tests of an adapter."""
+    environments = runpy.run_path(str(ROOT / "dev" / "environment.py"))["ADAPTERS"]
+    libraries, words = {}, {}
+    for name, environment in environments.items():
+        packages = "\n".join([*environment.packages, *environment.first])
+        extras = map(library, filter(None, environment.extras.split(",")))
+        libraries[name] = {*extras, *re.findall(r"^\w+", packages, re.MULTILINE)}
+        words[name] = {*re.findall(r"[\w./-]+", (environment.tests or name).lower())} - {"and", "or", "not"}
+    for page in LIBRARIES | SECTIONS:
+        for section in ("", *SECTIONS.get(page, ())):
+            needed = {LIBRARIES.get(page), SECTIONS.get(page, {}).get(section)}
+            names = [name for name in environments if needed & libraries[name]]
+            shown = f"{page}-{section}".lower()
+            assert not names or any(word in shown for name in names for word in words[name]), f"{page}: {section}"
 
 
 PUBLIC_MODULES = {"tfr": tfr, **{f"tfr.{name}": getattr(tfr, name) for name in SHOWN_IN}}
@@ -294,8 +313,6 @@ def test_the_readme_has_a_table_of_tools() -> None:
 
 
 def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    import runpy
-
     runpy.run_path(str(ROOT / "demo" / "run.py"), run_name="__main__")
     shown = capsys.readouterr().out
     assert "equal, including dtypes" in shown

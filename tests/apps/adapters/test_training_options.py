@@ -277,11 +277,18 @@ def test_grain_batches_by_number_of_sources(derived: Any) -> None:
         same(list(source), list(derived.iter_arrays(batch_size=4, **arrangement)))
 
 
-@pytest.mark.parametrize("call", ["to_torch", "to_tf"])
-def test_equal_parts_of_sources(derived: Any, call: str) -> None:
-    pytest.importorskip({"to_torch": "torch", "to_tf": "tensorflow"}[call])
+def check_equal_parts(derived: Any, call: str, worker: str) -> None:
     keywords = {"batch_size": 4, "ragged": "pad", "uneven": "pad", "shuffle_buffer": 9, "seed": 2}
-    for worker in range(3):
-        expected = list(derived.iter_arrays(**keywords, worker=(worker, 3)))
-        part = {"rank" if call == "to_torch" else "worker": (worker, 3)}
-        same(list(getattr(derived, call)(**keywords, **part)), expected)
+    for number in range(3):
+        expected = list(derived.iter_arrays(**keywords, worker=(number, 3)))
+        same(list(getattr(derived, call)(**keywords, **{worker: (number, 3)})), expected)
+
+
+def test_torch_takes_equal_parts_of_sources(derived: Any) -> None:
+    pytest.importorskip("torch")
+    check_equal_parts(derived, "to_torch", "rank")
+
+
+def test_tf_takes_equal_parts_of_sources(derived: Any) -> None:
+    pytest.importorskip("tensorflow")
+    check_equal_parts(derived, "to_tf", "worker")
