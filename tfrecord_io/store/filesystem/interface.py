@@ -27,6 +27,15 @@ class Entry:
         self.directory = directory
         self.info = info  # fsspec's own description
 
+    def __eq__(self, other: object) -> bool:
+        """Equal if name, size and kind are: descriptions differ by how the entry was found."""
+        if not isinstance(other, Entry):
+            return NotImplemented
+        return (self.name, self.size, self.directory) == (other.name, other.size, other.directory)
+
+    def __repr__(self) -> str:
+        return f"Entry({self.name!r}, {self.size!r}, {self.directory!r})"
+
     @property
     def basename(self) -> str:
         return self.name.rstrip("/").rpartition("/")[2]
