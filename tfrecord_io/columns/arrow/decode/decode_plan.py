@@ -86,7 +86,7 @@ def plan_columns(
     """
     columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()
-    along: dict[tuple[str, bool], PlanColumn] = {}
+    along: dict[tuple[str, bool], PlanColumn] = {}  # read to decode others: companions, and features with shapes
     for field in Schema.parse(schema).fields:
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         if (plain := _plain_column(field, text, in_steps)) is not None:
@@ -101,30 +101,13 @@ def plan_columns(
             if key in columns:
                 raise _read_twice(leaf.feature)
             is_whole = not at and not leaf.path and not is_composed(field.encoding)
-            required = bool(field.required) and field.default is None and is_whole
-            is_adaptive = encoding_rules(leaf.encoding).adaptive
-            kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
-            splits = is_adaptive or _takes_other_kinds(leaf, promoted is None or promoted(field.column))
-            if field.is_list_of_arrays:
-                layout = Layout.LIST
-            if field.empty is not None and layout is Layout.SCALAR:
-                layout = Layout.ANY  # `empties_to_nulls` makes it scalar
-            columns[key] = PlanColumn(
-                leaf.feature,
-                kind,
-                layout=layout,
-                text=_text(leaf, text),
-                required=required,
-                steps=in_steps,
-                splits=splits,
-            )
-            if (source := ShapeSource.from_metadata(field.metadata, field.feature)) is not None:
-                parts = (False, True) if in_steps else (False,)
-                along |= {(n, steps): _any_column(n, steps) for n in source.features for steps in parts}
-            elif reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
-                along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
-            else:
+            is_promoted = promoted is None or promoted(field.column)
+            columns[key] = _leaf_column(field, leaf, text, in_steps, is_whole=is_whole, is_promoted=is_promoted)
+            needed = _columns_along(field, leaf, in_steps, inferred_from=field.column in folded)
+            if needed is None:
                 ignored.update(leaf.companions)
+            else:
+                along |= needed
     if not along and not ignored:
         return CompiledPlan(tuple(columns.values()), frozenset())
     only_along = {key: column for key, column in along.items() if key not in columns}
@@ -133,12 +116,45 @@ def plan_columns(
     return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_names))
 
 
-def _takes_other_kinds(leaf: Leaf, promoted: bool) -> bool:
-    """True if values of other kinds are read, too: of decimals always, of floats where they are `promoted`."""
+def _leaf_column(
+    field: Field, leaf: Leaf, text: Text, in_steps: bool, *, is_whole: bool, is_promoted: bool
+) -> PlanColumn:
+    """The plan of the feature of a leaf, which `is_whole` if it alone is the column of its field."""
+    is_adaptive = encoding_rules(leaf.encoding).adaptive
+    kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
+    if field.is_list_of_arrays:
+        layout = Layout.LIST
+    if field.empty is not None and layout is Layout.SCALAR:
+        layout = Layout.ANY  # `empties_to_nulls` makes it scalar
+    return PlanColumn(
+        leaf.feature,
+        kind,
+        layout=layout,
+        text=_text(leaf, text),
+        required=bool(field.required) and field.default is None and is_whole,
+        steps=in_steps,
+        splits=is_adaptive or _takes_other_kinds(leaf, is_promoted),
+    )
+
+
+def _columns_along(
+    field: Field, leaf: Leaf, in_steps: bool, *, inferred_from: bool
+) -> dict[tuple[str, bool], PlanColumn] | None:
+    """Plans of the features that a leaf cannot be decoded without; None if its companions are ignored."""
+    if (source := ShapeSource.from_metadata(field.metadata, field.feature)) is not None:
+        parts = (False, True) if in_steps else (False,)
+        return {(name, steps): _any_column(name, steps) for name in source.features for steps in parts}
+    if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
+        return _companion_columns(leaf.feature, in_steps, inferred_from)
+    return None
+
+
+def _takes_other_kinds(leaf: Leaf, is_promoted: bool) -> bool:
+    """True if values of other kinds are read, too: of decimals always, of floats where they are promoted."""
     if encoding_rules(leaf.encoding).one_value_per_cell:
         return False
     kinds = other_kinds(leaf.type if leaf.element is None else leaf.element.arrow)
-    return bool(kinds) and (promoted or Kind.FLOAT in kinds)
+    return bool(kinds) and (is_promoted or Kind.FLOAT in kinds)
 
 
 def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
@@ -185,7 +201,10 @@ def _any_column(feature: str, in_steps: bool) -> PlanColumn:
 
 
 def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
-    """Plans for companion features; features of these names by other writers are ignored, whatever their type."""
+    """Plans of companion features, which must have their feature types if the column was `inferred_from` them.
+
+    Else features of these names, of another type, are those of another writer: they are read, and then ignored.
+    """
     shape, dtype = ShapeSource.companions(feature)
     if not inferred_from:
         return {(name, in_steps): _any_column(name, in_steps) for name in (shape, dtype)}
