@@ -57,7 +57,7 @@ class RowFilter:
         """Make a filter, as `condition_of` takes it, for rows of a schema.
 
         FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
-        or is not a condition, as text is none that is compared with a column of dates or times.
+        as text that is no date to a column of dates, or if its values are not booleans.
         """
         written = condition_of(filters)
         named, names = written.columns, schema.names
@@ -96,7 +96,7 @@ class RowFilter:
     def restrict_to(self, names: Collection[str]) -> RowFilter | None:
         """Restrict the condition to the parts that name only these columns, and some; None if it has no such part.
 
-        A row that passes fulfils them.
+        Each row that passes this filter passes the restricted one, too.
         """
         parts = self.condition.conjuncts
         if all(map(attrgetter("columns"), parts)) and set(names).issuperset(self.columns):
@@ -113,7 +113,7 @@ class RowFilter:
         """
         calls: list[tuple[str, str]] = []  # a function with the column that it takes
         parts, characters = [self.condition], 0
-        for part in parts:  # which grows
+        for part in parts:  # the arguments are appended, so all calls inside calls are visited
             parts += part.arguments
             characters += 0 if part.value is None else len(str(part.value.as_py()))
             calls += [(part.name, argument.path[0]) for argument in part.arguments if argument.kind == "field"]
@@ -161,6 +161,8 @@ class RowFilter:
         return may_pass
 
     def _mask_up_to_refused(self, batch: pa.RecordBatch) -> Array:
+        """As `mask`, but true from the first row on that the condition cannot be applied to: that row ends the read."""
+
         def values(part: pa.RecordBatch) -> Array:
             return ArrayBuffers(self.mask(part)).numbers
 
@@ -173,7 +175,7 @@ class RowFilter:
 
         try:
             return values(batch)
-        except SchemaError:  # the condition cannot be applied to some row, which ends the read
+        except SchemaError:
             mask = np.ones(len(batch), bool)
             first = RowFault.first_refused(len(batch), is_refused)
             mask[:first] = values(batch.slice(0, first))
@@ -182,7 +184,10 @@ class RowFilter:
     def select_rows(
         self, batch: pa.RecordBatch, names: Sequence[str], most: int | None
     ) -> tuple[pa.RecordBatch, Array]:
-        """Columns of the rows of a batch that pass, of a hint all; at most so many, and the numbers of these rows."""
+        """The columns `names` of the first `most` rows of a batch that pass, and the numbers of these rows.
+
+        All rows, if the filter is a hint.
+        """
         if self.is_hint:
             return batch.select(names), np.arange(len(batch))
         mask = self.mask(batch)
@@ -208,7 +213,10 @@ class RowFilter:
         return sources if is_possible.all() else sources.take(np.flatnonzero(is_possible[numbers]))
 
     def _may_be_in(self, schema: pa.Schema, bounds: pa.RecordBatch) -> Array:
-        """A boolean for each row of bounds of partition columns, whose types are those of `schema`: see `Sources`."""
+        """A boolean for each row of `bounds`: false if no values in them fulfil the condition.
+
+        `schema` has the partition columns; for `Sources.leave_out_parts`.
+        """
         from tfrecord_io.read.filter_bounds import condition_of_bounds  # for large datasets only
 
         every = np.ones(len(bounds), bool)
@@ -223,16 +231,12 @@ class RowFilter:
         return values.fill_null(True).to_numpy(zero_copy_only=False)  # null: not known
 
     def _possible_folders(self, folders: pa.RecordBatch, numbers: Array) -> list[int]:
-        """The folders that leave the condition open; of each, a row has the values of the partition columns.
+        """The numbers of the folders in which the condition can be true.
 
-        Their numbers among `numbers`, which has one for each row.
-
-        Parts that need no other column are evaluated once for all folders; pyarrow simplifies the rest for each folder.
+        Each row of `folders` has the values of the partition columns in one folder, and its number is in `numbers`.
+        Parts of the condition that need no other column are evaluated once for all folders; pyarrow simplifies the rest
+        for each folder.
         """
-        import pyarrow.compute as pc
-        import pyarrow.dataset as ds
-        from pyarrow.fs import LocalFileSystem
-
         types, every, all_numbers = folders.schema, folders, numbers
         by_folder = self.restrict_to(types.names)
         parts = [part for part in self.condition.conjuncts if part.functions.isdisjoint(EVALUATED_HERE)]
@@ -243,18 +247,10 @@ class RowFilter:
                 parts = [part for part in parts if not part.columns or not set(part.columns).issubset(types.names)]
             if not parts:
                 return list(numbers.tolist())
-            fields, format_, files = list(map(pc.field, folders.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
-            fragments = []  # of no file: the path is the number of a folder
-            for number, row in enumerate(zip(*folders.columns, strict=True)):
-                guarantee = pc.scalar(True)
-                for field, value in zip(fields, row, strict=True):
-                    guarantee &= (field == value) if value.is_valid else field.is_null()
-                fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
             names = dict.fromkeys([*types.names, *self.columns])
             schema = pa.schema([types.field(name) if name in types.names else (name, pa.null()) for name in names])
-            condition = Condition.all_of([type_literals(part, types) for part in parts]).expression
-            open_ = ds.FileSystemDataset(fragments, schema, format_, files).get_fragments(condition)
-            return [int(numbers[int(fragment.path)]) for fragment in open_]
+            condition = Condition.all_of([type_literals(part, types) for part in parts])
+            return [int(numbers[row]) for row in _rows_not_excluding(condition, folders, schema)]
         except (pa.ArrowException, SchemaError):  # such as null instead of a feature, whose type is not known
             if len(every) == 1:
                 return list(all_numbers.tolist())
@@ -291,6 +287,26 @@ class RowFilter:
         kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
         only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
         return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
+
+
+def _rows_not_excluding(condition: Condition, known: pa.RecordBatch, schema: pa.Schema) -> list[int]:
+    """The numbers of the rows of `known` with whose values a condition on columns of `schema` can still be true.
+
+    pyarrow decides this for the fragments of a dataset: each row is one of no file, whose path is the row's number.
+    """
+    import pyarrow.compute as pc
+    import pyarrow.dataset as ds
+    from pyarrow.fs import LocalFileSystem
+
+    fields, format_, files = list(map(pc.field, known.schema.names)), ds.IpcFileFormat(), LocalFileSystem()
+    fragments = []
+    for number, row in enumerate(zip(*known.columns, strict=True)):
+        guarantee = pc.scalar(True)
+        for field, value in zip(fields, row, strict=True):
+            guarantee &= (field == value) if value.is_valid else field.is_null()
+        fragments.append(format_.make_fragment(str(number), files, partition_expression=guarantee))
+    dataset = ds.FileSystemDataset(fragments, schema, format_, files)
+    return [int(fragment.path) for fragment in dataset.get_fragments(condition.expression)]
 
 
 def _rename(condition: Condition, names: Mapping[str, str]) -> Condition:
