@@ -542,12 +542,12 @@ class _Parser:
         self._folders = set[str]()  # of the partition columns
 
     def manifest(self, document: dict[str, Any], many: ManifestColumns | None = None) -> Manifest:
-        dataset = self._is(document, "dataset", str)
+        dataset = self._get(document, "dataset", str)
         if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
-        columns = self._list(document, "partition_by", str)
+        columns = self._get_list(document, "partition_by", str)
         files: ManifestFiles
-        files = many or tuple(self._file(entry, dataset, columns) for entry in self._is(document, "files", list))
+        files = many or tuple(self._file(entry, dataset, columns) for entry in self._get(document, "files", list))
         if isinstance(files, tuple):
             is_twice = len({file.path for file in files}) < len(files)
         else:
@@ -558,27 +558,27 @@ class _Parser:
         if document["version"] == VERSION_IN_PARTS:
             files = self._parted(document, files)
         compression = document.get("compression")
-        sources = map(_unpack_entry, self._list(document, "sources_without_rows"))
+        sources = map(_unpack_entry, self._get_list(document, "sources_without_rows"))
         manifest = Manifest(
             dataset=dataset,
-            id=self._is(document, "id", str, is_id),
+            id=self._get(document, "id", str, is_id),
             files=files,
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
-            complete=self._is(document, "complete", bool),
-            replaces=tuple(self.shard(name, dataset, columns) for name in self._list(document, "replaces")),
+            complete=self._get(document, "complete", bool),
+            replaces=tuple(self.shard(name, dataset, columns) for name in self._get_list(document, "replaces")),
             sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
-            replaced_ids=tuple(self._list(document, "replaced_ids", str)),
-            staged_before=tuple(self._list(document, "staged_before", str, _is_staged)),
+            replaced_ids=tuple(self._get_list(document, "replaced_ids", str)),
+            staged_before=tuple(self._get_list(document, "staged_before", str, _is_staged)),
             metadata=self._metadata(document),
             txns=self._txns(document),
             history=self._history(document),
             upkeep=self._upkeep(document),
         )
         for name in ("records", "bytes"):
-            if self._is(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
+            if self._get(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
                 _refuse(self._path, f"its number of {name} is not the sum over its files")
         if (
             manifest.history
@@ -591,21 +591,21 @@ class _Parser:
     def _parted(self, document: dict[str, Any], tail: ManifestFiles) -> PartedFiles:
         """The files of the parts, which are read later, and the files in the manifest itself."""
         pieces: list[StoredPart] = []
-        for entry in self._list(document, "parts", dict):
+        for entry in self._get_list(document, "parts", dict):
             files, records, size = (
-                self._is(entry, name, int, _COUNTS.__contains__) for name in ("files", "records", "bytes")
+                self._get(entry, name, int, _COUNTS.__contains__) for name in ("files", "records", "bytes")
             )
             part = ManifestPart(
-                id=self._is(entry, "id", str, is_id),
+                id=self._get(entry, "id", str, is_id),
                 files=files,
                 records=records,
                 bytes=size,
-                largest=self._is(entry, "largest", int, range(-1, 2**63).__contains__),
-                have_ids=self._is(entry, "have_ids", bool),
+                largest=self._get(entry, "largest", int, range(-1, 2**63).__contains__),
+                have_ids=self._get(entry, "have_ids", bool),
                 folders=self._folders_of_part(entry),
-                size=self._is(entry, "size", int, _COUNTS.__contains__),
-                raw=self._is(entry, "raw", int, _COUNTS.__contains__),
-                crc32c=int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16),
+                size=self._get(entry, "size", int, _COUNTS.__contains__),
+                raw=self._get(entry, "raw", int, _COUNTS.__contains__),
+                crc32c=int(self._get(entry, "crc32c", str, _CRC.fullmatch), 16),
                 values=tuple(self._values_of_part(entry)),
             )
             if not part.can_be_read:
@@ -621,24 +621,24 @@ class _Parser:
     def _folders_of_part(self, entry: dict[str, Any]) -> tuple[str, str] | None:
         if entry.get("folders") is None:
             return None
-        first, last = self._is(
+        first, last = self._get(
             entry, "folders", list, lambda pair: len(pair) == 2 and all(type(folder) is str for folder in pair)
         )
         return first, last
 
     def _values_of_part(self, entry: dict[str, Any]) -> Iterator[tuple[str, FolderBounds]]:
         """The bounds of the values of partition columns in a part, which older releases do not state."""
-        for column, stated in (self._is(entry, "values", dict) if "values" in entry else {}).items():
+        for column, stated in (self._get(entry, "values", dict) if "values" in entry else {}).items():
             if not isinstance(stated, dict):
                 _refuse(self._path, f"the 'values' of a part are {printable(repr(stated), 80)}")
             texts, integers = self._bounds(stated, "texts", str), self._bounds(stated, "integers", int)
-            yield column, FolderBounds(texts, integers, self._is(stated, "nulls", bool))
+            yield column, FolderBounds(texts, integers, self._get(stated, "nulls", bool))
 
     def _bounds(self, stated: dict[str, Any], name: str, type_: type) -> tuple[Any, Any] | None:
         """The least and the greatest value of a column in the folders of a part."""
         if stated.get(name) is None:
             return None
-        first, last = self._is(
+        first, last = self._get(
             stated,
             name,
             list,
@@ -649,8 +649,8 @@ class _Parser:
     def _upkeep(self, document: dict[str, Any]) -> Upkeep:
         if "revision" not in document:
             return Upkeep()
-        retired = self._list(document, "retired", str, is_id)
-        return Upkeep(self._is(document, "revision", int, _COUNTS.__contains__), tuple(retired))
+        retired = self._get_list(document, "retired", str, is_id)
+        return Upkeep(self._get(document, "revision", int, _COUNTS.__contains__), tuple(retired))
 
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
         if isinstance(entry, ManifestFile):
@@ -659,10 +659,10 @@ class _Parser:
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
         path = self.shard(entry.get("path"), dataset, columns)
-        records, size = (self._is(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
-        staged = self._is(entry, "staged", str, _is_staged) if "staged" in entry else None
-        crc32c, source = int(self._is(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
-        joined = tuple(map(_unpack_entry, self._list(entry, "joined", (dict, ManifestFile))))
+        records, size = (self._get(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
+        staged = self._get(entry, "staged", str, _is_staged) if "staged" in entry else None
+        crc32c, source = int(self._get(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
+        joined = tuple(map(_unpack_entry, self._get_list(entry, "joined", (dict, ManifestFile))))
         return ManifestFile(
             path,
             records,
@@ -708,13 +708,13 @@ class _Parser:
             _refuse(self._path, f"its {name} is not base64")
 
     def _metadata(self, document: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-        texts = self._is(document, "metadata", dict) if "metadata" in document else {}
+        texts = self._get(document, "metadata", dict) if "metadata" in document else {}
         if not all(isinstance(text, str) for text in texts.values()):
             _refuse(self._path, f"its 'metadata' is {printable(repr(texts), 80)}")
         return tuple(texts.items())
 
     def _txns(self, document: dict[str, Any]) -> tuple[Txn, ...]:
-        txns = self._is(document, "txn", dict) if "txn" in document else {}
+        txns = self._get(document, "txn", dict) if "txn" in document else {}
         for pair in txns.values():
             is_pair = isinstance(pair, list) and len(pair) == 2
             if not is_pair or not all(type(number) is int and number in _COUNTS for number in pair):
@@ -726,28 +726,29 @@ class _Parser:
             return None
         from tfrecord_io.store.paths.history import History  # which few datasets have
 
-        stated = self._is(document, "history", dict)
-        commit, oldest = (self._is(stated, name, int, _COUNTS.__contains__) for name in ("commit", "oldest"))
-        line = self._is(stated, "line", str, lambda line: not line or is_id(line))
-        runs = self._list(stated, "runs", list)
+        stated = self._get(document, "history", dict)
+        commit, oldest = (self._get(stated, name, int, _COUNTS.__contains__) for name in ("commit", "oldest"))
+        line = self._get(stated, "line", str, lambda line: not line or is_id(line))
+        runs = self._get_list(stated, "runs", list)
         are_pairs = all(len(run) == 2 and all(type(number) is int for number in run) for run in runs)
         if not are_pairs or not all(oldest <= run[0] <= commit and run[1] in _COUNTS for run in runs):
             _refuse(self._path, f"its 'history' is {printable(repr(stated), 80)}")
         return History(commit, line, oldest, tuple(map(tuple, runs)))
 
-    def _is(
+    def _get(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], object] | None = None
     ) -> Any:
+        """Get the value `name` of the document, and check that it is of exactly this type, and `holds`."""
         value = document.get(name)
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
 
-    def _list(
+    def _get_list(
         self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
     ) -> list[Any]:
         """Get the list `name` of the document, empty by default, and check each value by `types` and `holds`."""
-        values = self._is(document, name, list) if name in document else []
+        values = self._get(document, name, list) if name in document else []
         if not all(isinstance(value, types) and (holds is None or holds(value)) for value in values):
             _refuse(self._path, f"its '{name}' is {printable(repr(values), 80)}")
         return values
