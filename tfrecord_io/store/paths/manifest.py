@@ -460,11 +460,17 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["retired"] = list(manifest.upkeep.retired)
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
-    head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
-    text = io.BytesIO()  # line by line: there may be a million
+    head = json.dumps(document, ensure_ascii=bool(manifest.sources_without_rows))
+    text = io.BytesIO()
     text.write(head[:-1].encode())
-    files = manifest.files
+    _write_files(text, manifest.files)
+    text.write(b"}\n")
+    return text.getvalue()
+
+
+def _write_files(text: io.BytesIO, files: ManifestFiles) -> None:
+    """Append "parts", if there are any, and "files" to the text, line by line: there may be a million files."""
     if isinstance(files, PartedFiles):
         text.write(b', "parts": [')
         for number, part in enumerate(files.parts):
@@ -481,8 +487,7 @@ def format_manifest(manifest: Manifest) -> bytes:
             text.write(f"{',' if number else ''}\n  {line}".encode())
     else:
         text.write(b"\n" + files.columns.text)
-    text.write(b"\n]}\n")
-    return text.getvalue()
+    text.write(b"\n]")
 
 
 def _entry(file: ManifestFile) -> dict[str, Any]:
