@@ -297,7 +297,7 @@ class Manifest(NamedTuple):
     def check_columns(self, path: str, files: ManifestColumns) -> None:
         """Raise CorruptRecordError if this manifest, with this path, must not name one of the files."""
         columns = list(self.partition_by)
-        files.check_paths(partial(_Parser(path).shard, dataset=self.dataset, columns=columns), columns)
+        files.check_paths(partial(_Parser(path).check_path, dataset=self.dataset, columns=columns), columns)
 
     def sources(self, version: ManifestVersion) -> list[Source]:
         """The files as sources, by their paths in the manifest, with what it states of them; none is looked up."""
@@ -556,7 +556,7 @@ class _Parser:
         if isinstance(files, tuple):
             is_twice = len({file.path for file in files}) < len(files)
         else:
-            files.check_paths(partial(self.shard, dataset=dataset, columns=columns), columns)
+            files.check_paths(partial(self.check_path, dataset=dataset, columns=columns), columns)
             is_twice = files.has_one_twice
         if is_twice:
             _refuse(self._path, "it names a file twice")
@@ -571,7 +571,7 @@ class _Parser:
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document, "schema"),
             complete=self._get(document, "complete", bool),
-            replaces=tuple(self.shard(name, dataset, columns) for name in self._get_list(document, "replaces")),
+            replaces=tuple(self.check_path(name, dataset, columns) for name in self._get_list(document, "replaces")),
             sources_without_rows=tuple(source for source in sources if isinstance(source, dict)),
             partition_by=tuple(columns),
             partition_schema=self._schema(document, "partition_schema"),
@@ -659,11 +659,11 @@ class _Parser:
 
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
         if isinstance(entry, ManifestFile):
-            self.shard(entry.path, dataset, columns)
+            self.check_path(entry.path, dataset, columns)
             return entry
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
-        path = self.shard(entry.get("path"), dataset, columns)
+        path = self.check_path(entry.get("path"), dataset, columns)
         records, size = (self._get(entry, name, int, _COUNTS.__contains__) for name in ("records", "bytes"))
         staged = self._get(entry, "staged", str, _is_staged) if "staged" in entry else None
         crc32c, source = int(self._get(entry, "crc32c", str, _CRC.fullmatch), 16), _unpack_entry(entry.get("source"))
@@ -678,8 +678,8 @@ class _Parser:
             joined=joined,
         )
 
-    def shard(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
-        """Check that a name leads to a shard in the manifest's directory or its partition folders."""
+    def check_path(self, name: Any, dataset: str, columns: Sequence[str] = ()) -> str:
+        """Return the name, if it leads to a shard in the manifest's directory or its partition folders."""
         if not isinstance(name, str) or not name:
             _refuse(self._path, "the name of a file is not text")
         base = name.rpartition("/")[2]
