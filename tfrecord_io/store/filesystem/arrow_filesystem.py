@@ -7,16 +7,17 @@ from typing import Any
 
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-_WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # before a path
+_WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # such a URL has a path behind the slashes, no host
 
 
 class ArrowFileSystem(ArrowFSWrapper):  # type: ignore[misc]
-    """fsspec's wrapper, extended to take the paths it shows: ``subtree://folder/a``, where fsspec takes a host.
+    """fsspec's wrapper, which also takes the paths that it shows.
 
-    It is made again each time. fsspec would find it again by the text of the filesystem, which of a SubTreeFileSystem
-    has the address of an object that is gone: filesystems of two accounts may have one text.
+    In one of them, such as ``subtree://folder/a``, fsspec itself would take ``folder`` for a host.
     """
 
+    # fsspec would cache wrappers by the text of their filesystem. That of a SubTreeFileSystem has the address of an
+    # object, which another object may get later: filesystems of two accounts would share a wrapper.
     cachable = False
 
     @classmethod
