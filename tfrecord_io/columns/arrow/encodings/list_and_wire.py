@@ -1,4 +1,7 @@
-"""The encodings "list", the numbers of a cell as the values of the feature, and "wire", which reads raw bytes, too."""
+"""The encodings "list" and "wire".
+
+"list" stores the numbers of a cell as the values of the feature; "wire" reads these as well as raw bytes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tfrecord_io.columns.schema.tensor_types import Shape
 
 
 class Values(TensorEncoding):
-    """Numbers; the shape of a cell is known by the schema, and by their count where it has one unknown dimension."""
+    """The encoding "list": the schema states the shape of a cell; one unknown dimension follows from the count."""
 
     name = "list"
     one_value_per_cell = False
@@ -69,16 +72,20 @@ def _number_bytes(element: Dtype, values: Array) -> Array:
             got = values[misfit].item()
             raise RowFault(misfit, f"{got} is not a value of {element.name}", expected=element.name, got=got)
         return made.view(np.uint8)
-    type_ = pa.bool_() if element.name == "bool" else element.arrow
-    array = value_cast(type_)(len(values), 0, None, values, None)
-    if element.name == "bool":
-        array = array.cast(pa.uint8())
+    is_bool = element.name == "bool"
+    cast = value_cast(pa.bool_() if is_bool else element.arrow)
+    array = cast(len(values), 0, None, values, None)
+    if is_bool:
+        array = array.cast(pa.uint8())  # from bits to bytes
     width = element.arrow.bit_width // 8
     return np.frombuffer(array.buffers()[1], np.uint8)[: len(array) * width] if len(array) else np.empty(0, np.uint8)
 
 
 class Wire(Values):
-    """Written as "list"; plain columns are, tensors are written "raw"."""
+    """The encoding "wire": each record is read as "list" or "raw", by its feature type.
+
+    Where such a column is written, plain values become "list", and tensors "raw".
+    """
 
     name = "wire"
     companions = True
