@@ -1,7 +1,7 @@
-"""The limit `Limits.expansion_bytes` of what arrays take beyond the values in them: padding, and rows of missing lists.
+"""Limit the memory that arrays take beyond the values in them: for padding, and for rows of missing lists.
 
-A record with one long list makes the rows of all others as long. The arrays of a batch may take
-`Limits.expansion_bytes`, and `RATIO` bytes for each byte that its rows were read from, more than their values.
+A record with one long list makes the rows of all others as long. Beyond their values, the arrays of a batch may take
+`Limits.expansion_bytes`, and `Expansion.RATIO` bytes more for each byte that the rows of the batch were read from.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tfrecord_io.columns import Ragged, RowFault
 
 
 class ArrayBudget:
-    """Bytes that the arrays of some rows, or of `batch_rows` rows, may still take; `limit` is `Limits.expansion_bytes`.
+    """Counts the bytes that the arrays of each batch take beyond their values; `limit` is `Limits.expansion_bytes`.
 
-    `row_bytes` returns those that each of the `rows` was read from; `places` are their positions in batches, ascending,
-    where rows in between are left out.
+    A batch has `batch_rows` rows, or all. `row_bytes` returns the bytes that each of the `rows` was read from. Where
+    others were left out, `places` has the position of each row among all, ascending: these are divided into batches.
     """
 
     def __init__(
@@ -35,7 +35,8 @@ class ArrayBudget:
         self._rows = rows if places is None or not len(places) else int(places[-1]) + 1
         self._batch_rows = max(1, min(batch_rows or self._rows, self._rows))
         self._row_bytes = row_bytes
-        self._taken: Array | None = None  # most columns take nothing
+        # The bytes taken by all columns so far, [batches, rows of a batch]: if the batch ended with that row.
+        self._taken: Array | None = None  # None, as most columns take nothing
 
     @cached_property
     def _read(self) -> Array:
@@ -51,8 +52,9 @@ class ArrayBudget:
         shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
         longest = np.maximum.accumulate(self._group_by_batch(shapes.astype(np.float64)), axis=1)
         counts = self._running(np.ones(len(shapes)))
-        cells = counts * longest.prod(axis=2)
-        extra = cells * (value_bytes(rows.values) + mask_bytes) - self._running(rows.lengths) * value_bytes(rows.values)
+        padded_values = counts * longest.prod(axis=2)
+        size = value_bytes(rows.values)
+        extra = padded_values * (size + mask_bytes) - self._running(rows.lengths) * size
         self._take(extra, feature, "padded to the longest of them")
 
     def take_missing(self, rows: Ragged, shape: tuple[int, ...], mask_bytes: int, feature: str) -> None:
