@@ -1,8 +1,9 @@
 """Compare columns with numbers and times of other types exactly.
 
 pyarrow would cast the column instead: large integers would be rounded, and a comparison would fail where no decimal has
-the digits of both sides. Here all operators compare numbers exactly, whatever their type, with one exception: among
-floats of fewer bits, a float is rounded to the nearest of them, so that 0.1 equals the 0.1 of a float32 column.
+the digits of both sides. Here all operators compare numbers exactly, whatever their type, with one exception: a float
+that is compared with a column of floats of fewer bits is first rounded to these, so that 0.1 equals the 0.1 of a
+float32 column.
 
 Tests: tests/columns/arrow/test_type_literals_exact_numbers.py.
 """
@@ -21,9 +22,10 @@ from pyarrow import types as t
 
 
 def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, pa.Scalar | None] | None:
-    """The function and the value of the comparison of a column of `type_` with a number or time; None: as they are.
+    """An equal comparison of a column of `type_`, whose value has this type: its function and its value.
 
-    Without a value, the column is compared with itself: no time of its type is as early, or as late. A float that is
+    None if the comparison with `value` needs no other. If the returned value is None, the column is compared with
+    itself, for a result that is the same for all times: no time of its type is as early, or as late. A float that is
     compared with decimals is the number as it is written: 0.1 is a tenth; one that is compared with floats of fewer
     bits is the nearest of these.
 
@@ -36,17 +38,17 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
         return None
     if t.is_floating(type_):
         return _compare_with_float(function, value, type_)
-    low, high = _range(type_)
+    least, greatest = _range(type_)
     number = _fraction(value, type_)
     if number is None:  # NaN
-        return _constant(function == "not_equal", low, type_)
+        return _constant(function == "not_equal", least, type_)
     scaled = number if isinstance(number, float) else number * Fraction(10) ** _scale(type_)
-    if scaled > high or scaled < low:
-        is_true = function == "not_equal" or function.startswith("less" if scaled > high else "greater")
-        return _constant(is_true, low, type_)
+    if scaled > greatest or scaled < least:
+        is_true = function == "not_equal" or function.startswith("less" if scaled > greatest else "greater")
+        return _constant(is_true, least, type_)
     floor, ceil = math.floor(scaled), math.ceil(scaled)
     if function in ("equal", "not_equal") and floor != ceil:
-        return _constant(function == "not_equal", low, type_)
+        return _constant(function == "not_equal", least, type_)
     return function, _scalar_of(ceil if function in ("less", "greater_equal") else floor, type_)
 
 
@@ -89,6 +91,7 @@ def _is_comparable(own: pa.DataType, type_: pa.DataType) -> bool:
 
 
 def _scale(type_: pa.DataType) -> int:
+    """The number of digits after the point: of decimals, or of the seconds of times."""
     if t.is_timestamp(type_):
         return {"s": 0, "ms": 3, "us": 6, "ns": 9}[type_.unit]
     return int(type_.scale) if t.is_decimal(type_) else 0
@@ -118,20 +121,21 @@ def _fraction(value: pa.Scalar, type_: pa.DataType) -> Fraction | float | None:
     return Fraction(number)
 
 
-def _constant(is_true: bool, low: int, type_: pa.DataType) -> tuple[str, pa.Scalar | None]:
-    """A comparison that is true, or false, for all values, and null for null."""
+def _constant(is_true: bool, least: int, type_: pa.DataType) -> tuple[str, pa.Scalar | None]:
+    """A comparison that is true, or false, for all values, and null for null; `least` is the least value."""
     if t.is_timestamp(type_):  # Python does not have its least value
         return "equal" if is_true else "not_equal", None
-    return "greater_equal" if is_true else "less", _scalar_of(low, type_)
+    return "greater_equal" if is_true else "less", _scalar_of(least, type_)
 
 
-def _scalar_of(unit: int, type_: pa.DataType) -> pa.Scalar:
+def _scalar_of(number: int, type_: pa.DataType) -> pa.Scalar:
+    """The value that a type stores as this number: of decimals without their point, of times in their unit."""
     if t.is_integer(type_):
-        return pa.scalar(unit, type_)
+        return pa.scalar(number, type_)
     if t.is_timestamp(type_):
-        return pa.scalar(unit, pa.int64()).cast(type_)
-    digits = tuple(map(int, str(abs(unit))))
-    return pa.scalar(Decimal((int(unit < 0), digits, -_scale(type_))), type_)
+        return pa.scalar(number, pa.int64()).cast(type_)
+    digits = tuple(map(int, str(abs(number))))
+    return pa.scalar(Decimal((int(number < 0), digits, -_scale(type_))), type_)
 
 
 def _compare_with_float(function: str, value: pa.Scalar, type_: pa.DataType) -> tuple[str, Any]:
