@@ -39,9 +39,9 @@ from tfrecord_io.write.sharded_sink import Spool
 from tfrecord_io.write.writer import WriteReport
 
 _NUMBER_BYTES = 8  # of a key or a size
-_BITS = 5  # of a key, which choose a temporary file
+_BITS = 5  # of a key, which choose a temporary file; the next group of so many at each depth
 _FILES = 1 << _BITS
-_DEEPEST = 64 // _BITS
+_DEEPEST = 64 // _BITS  # where no group is left, records stay in memory
 _BUFFER_BYTES = 64 << 10  # of each temporary file
 _WRITE_BYTES = 4 * MIB
 
@@ -253,7 +253,8 @@ def _gather_records(
     size = count = 0
     spools: list[Spool] = []
     for (data, sizes), keys in records:
-        in_memory.append(((data if depth else data.copy(), sizes), keys))
+        kept = data if depth else data.copy()  # at depth 0, the data of `CopiedRecords.frames` is valid for a step
+        in_memory.append(((kept, sizes), keys))
         count += len(sizes)
         size += len(data) + len(sizes) * 2 * _NUMBER_BYTES
         if size > memory_bytes and depth < _DEEPEST and count > 1:
