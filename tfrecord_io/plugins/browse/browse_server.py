@@ -27,6 +27,7 @@ from tfrecord_io.typing import FilesLike, StorageLike
 _LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 _ANY = {"0.0.0.0", "::", ""}
 _CLOSED_SECONDS = 3.0  # without a page, after which a server that was opened for one ends
+_MOST_UNSENT = 20  # looks at an unchanged state, after which it is sent again
 _FRAME_HEIGHT = 640  # pixels, in a notebook
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -95,7 +96,10 @@ def _asset(name: str) -> str:
 
 
 class _Guard:
-    """Answers requests of the page alone: of another Host, as of a rebound name, or another Origin, none."""
+    """Answers requests of the page alone, and refuses those with another Host or another Origin.
+
+    A Host of another name is a sign of DNS rebinding: a foreign page's name now leads to this server.
+    """
 
     def __init__(self, app: Any, host: str, server: BrowseServer) -> None:
         self._app, self._host, self._server = app, host, server
@@ -169,14 +173,14 @@ class BrowseServer:
     async def follow(self, request: Any) -> AsyncIterator[str]:
         """Events with the state of the files, as long as the page is open and the server runs."""
         self._readers += 1
-        before, silent = "", 0
+        sent, unsent_looks = "", 0
         try:
             while not self._server.should_exit and not await request.is_disconnected():
                 status = json.dumps(self._pages.status())
-                silent = 0 if status != before else silent + 1
-                if status != before or silent == 20:
+                unsent_looks += 1
+                if status != sent or unsent_looks == _MOST_UNSENT:
                     yield f"data: {status}\n\n"
-                    before, silent = status, 0
+                    sent, unsent_looks = status, 0
                 await asyncio.sleep(0.2 if '"complete": false' in status else 0.5)
         finally:
             self._readers -= 1
@@ -193,9 +197,9 @@ class BrowseServer:
         self._thread.start()
 
     def run(self, *, ends_with_page: bool = False) -> None:
-        """Serve until Ctrl-C, or until the terminal is closed; with `ends_with_page`, or until the page is.
+        """Serve until Ctrl-C, until the terminal is closed or, with `ends_with_page`, until the page is closed.
 
-        Files that are not opened yet are opened meanwhile; the error of that is raised.
+        Files that are not open yet are opened meanwhile; if that fails, the server ends, and the error is raised.
         """
         self._ends_with_page = ends_with_page
         Thread(target=self._open, daemon=True, name="tfr-browse-open").start()
@@ -248,7 +252,7 @@ def make_server(
 ) -> BrowseServer:
     """Make the server of a dataset and its counterpart, by keywords of `dataset`, without starting it.
 
-    They are opened now, but for those in a bucket, which `BrowseServer.run` or `Pages.open` opens.
+    They are opened now, unless one is in a bucket: then `BrowseServer.run` or `Pages.open` opens them later.
     """
     pages = Pages(source, keywords, other, key)
     if not pages.is_remote:
@@ -311,12 +315,13 @@ def browse(
     OSError
         The port is taken.
     """
-    sources = (list(given) if isinstance(given, Iterator) else given for given in (source, compare))
+    # Their paths are looked at more than once.
+    shown, compared = (list(given) if isinstance(given, Iterator) else given for given in (source, compare))
     keywords = {} if storage_options is None else {"storage_options": storage_options}
-    shown = "ipykernel" in sys.modules  # a notebook shows the page in the cell
-    server = make_server(next(sources), keywords, next(sources), key=key, host=host, port=port, is_framed=shown)
+    in_notebook = "ipykernel" in sys.modules  # which shows the page in the cell
+    server = make_server(shown, keywords, compared, key=key, host=host, port=port, is_framed=in_notebook)
     server.start()
-    if open_page or (open_page is None and not shown):
+    if open_page or (open_page is None and not in_notebook):
         print(server.url)
         webbrowser.open(server.url)
     try:
