@@ -21,7 +21,7 @@ from tfrecord_io.base import Expansion
 from tfrecord_io.errors import DecodeError, EncodeError, TFRecordError
 from tfrecord_io.kit import Array, printable
 
-SLAB_BYTES = 256 << 20  # rows are read in whole chunks, unless those of a slab take more
+_SLAB_BYTES = 256 << 20  # the most that a slab takes: the rows that are read at once, in whole chunks
 EXCLUDE = "exclude it with columns="
 EXCLUDE_CLI = "exclude it with --columns"
 
@@ -33,8 +33,8 @@ class StoredArray(ArrayFile):
     read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
     read_part: Callable[[tuple[slice, ...]], Array] | None = None  # of any axes; None if only rows can be read
     chunks: tuple[int, ...] = ()  # shape of a chunk; () without chunks, or to read row by row
-    stored_bytes: Callable[[], int] = lambda: 0  # already read, or to be read
-    max_expansion: int = 0
+    stored_bytes: Callable[[], int] = lambda: 0  # of the array, before decompression; or those that are read so far
+    max_expansion: int = 0  # `Limits.expansion_bytes`
     convert: Callable[[Array], Values] = lambda values: values
     sampled_bytes: int = 0  # of a row whose values have no fixed size
 
@@ -46,24 +46,28 @@ class StoredArray(ArrayFile):
         return self.convert(np.empty((0, *self.shape[1:]), self.dtype))
 
     def blocks(self, rows: int) -> Iterator[Values]:
-        """All rows in order; DecodeError if they take far more memory than bytes are stored."""
-        chunk_rows = max((1, *self.chunks[:1]))
-        slab_rows = -(-rows // chunk_rows) * chunk_rows
-        if slab_rows * self.row_bytes > SLAB_BYTES:
-            slab_rows = rows
-        slab, first, done = np.empty((0, *self.shape[1:]), self.dtype), 0, 0
+        """All rows in order, in blocks of so many; DecodeError if they take far more memory than bytes are stored."""
+        slab_rows = self._slab_rows(rows)
+        slab = np.empty((0, *self.shape[1:]), self.dtype)
+        first, read_bytes = 0, 0  # the first row of the slab, and the bytes of all slabs so far
         for begin in range(0, self.rows, rows):
             parts, at, end = [], begin, min(begin + rows, self.rows)
             while at < end:
                 if not first <= at < first + len(slab):
                     first = at // slab_rows * slab_rows
                     slab = self.rows_of(first, min(first + slab_rows, self.rows))
-                    done += slab.nbytes
-                    self.check_expansion(done)
+                    read_bytes += slab.nbytes
+                    self.check_expansion(read_bytes)
                 part = slab[at - first : end - first]
                 parts.append(part)
                 at += len(part)
             yield self._convert_rows(parts[0] if len(parts) == 1 else np.concatenate(parts), begin)
+
+    def _slab_rows(self, rows: int) -> int:
+        """The rows to read at once for blocks of `rows`: of whole chunks, unless these take too much memory."""
+        chunk_rows = max((1, *self.chunks[:1]))
+        slab_rows = -(-rows // chunk_rows) * chunk_rows
+        return rows if slab_rows * self.row_bytes > _SLAB_BYTES else slab_rows
 
     def along(self, axis: int) -> StoredArray:
         """This array with another axis as the first one."""
