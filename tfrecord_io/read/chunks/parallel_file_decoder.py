@@ -20,12 +20,13 @@ from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.segments import FileWindows, Part, Segment, Segments
 from tfrecord_io.store import BlockReader, OpenPlainFile
 
-# The number of segments of a file, in all and for each core, unless their size is out of the limits that follow.
+# A file has at least, and at most, so many segments in all, or for each core if that is more; their size, which has the
+# limits that follow, counts more than their number.
 _LEAST_SEGMENTS, _LEAST_OF_CORE = 8, 2
 _MOST_SEGMENTS, _MOST_OF_CORE = 16, 4
 _LARGE_BYTES = 8 * MIB  # a segment of more does not help to keep all threads busy
 _MOST_BYTES = 64 * MIB  # of a segment
-_FILTERED = 2  # segments are so many times as large, as a filter takes about as long for many records as for few
+_FILTERED_TIMES = 2  # as large are segments with a filter, which takes as long for few records as for many
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _LONG_VALUE = 64  # bytes of a value from which on copying it takes as long as decoding it
 _LONG_KINDS = (Kind.BYTES, Kind.FLOAT, Kind.INT64)
@@ -39,7 +40,7 @@ def segment_bounds(
     Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
     first record; twice as much time if the reader `filters`.
     """
-    size, times = end - begin, _FILTERED if filters else 1
+    size, times = end - begin, _FILTERED_TIMES if filters else 1
     fewest = max(_LEAST_SEGMENTS // times, _LEAST_OF_CORE * cores)
     most = max(_MOST_SEGMENTS // times, _MOST_OF_CORE * cores)
     busy = max(min(size / fewest, _LARGE_BYTES), size / most)  # bytes of a segment that keep all threads busy
@@ -50,7 +51,7 @@ def segment_bounds(
 
 
 class SegmentRows(Enum):
-    """Treatment of the rows of segments: see `FileDecoder`."""
+    """What becomes of the rows of segments: see the table of `FileDecoder`."""
 
     CHUNKS = auto()
     JOINED = auto()
@@ -123,7 +124,9 @@ class DecodedPart(Part):
         self.decoder.expect(min(size, self._decoders.max_bytes))
 
     def take(self, data: BlockReader.Buffer, offset: int, final: bool) -> int:
-        decoder, at = self.decoder, 0  # it ends without a fault where more rows have no room
+        decoder, at = self.decoder, 0
+        # A turn for the records up to each embedded schema; the last one ends with the data, at a fault, or where more
+        # rows have no room.
         while True:
             progress = decoder.feed(data, at, max_bytes=self._decoders.max_bytes, final=final)
             at += progress.consumed
@@ -199,7 +202,7 @@ class FileDecoder(Segments[DecodedPart]):
         self._decoders = SegmentDecoders(max_bytes, keep_rows=are_parts)
         self._settings, self._check, self._known, self._pool = settings, check, known, pool
         filters = settings.prefilter is not None
-        self._part_bytes = LIMITS.window_bytes * (_FILTERED if filters else 1)
+        self._part_bytes = LIMITS.window_bytes * (_FILTERED_TIMES if filters else 1)
         windows = FileWindows(file, large=filters)
         self._settings_ahead: tuple[DecodeSettings, DecodeSettings] | None = None  # the last ones, and those ahead
         bounds = self._split(windows)
@@ -260,18 +263,15 @@ class FileDecoder(Segments[DecodedPart]):
         settings = self._known.applied_to(self._settings)
         if ahead:
             settings = self._share_memory(settings)
-        path, number, names = (
-            self.position.path,
-            self.position.number,
-            () if self.rows is SegmentRows.PARTS else self._known.names,
-        )
-        return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=tuple(names))
+        names = () if self.rows is SegmentRows.PARTS else tuple(self._known.names)
+        path, number = self.position.path, self.position.number
+        return DecodedPart(path, number, settings=settings, decoders=self._decoders, names=names)
 
     def _share_memory(self, settings: DecodeSettings) -> DecodeSettings:
         """The settings of parts ahead, which share the memory that the plan allows.
 
-        A part that needs more is decoded again when its turn comes, alone. The same settings are returned for the same
-        ones, as decoders are used again by them.
+        A part that needs more is decoded again when its turn comes, alone. Equal calls return the same object, by whose
+        identity `SegmentDecoders` finds a decoder to use again.
         """
         limit = settings.plan.max_expansion
         if limit is None:
