@@ -51,12 +51,14 @@ class VisionOptions(Options):
     filename: str | None = format_option("The column with the names of the files that --files writes.", "COLUMN")
 
 
+# What `reads` and `writes` of several rows have in common: keywords of `tfrecord_io.convert`.
 _FILES = frozenset({"filters", "shuffle_seed", "threads"})
 _IMAGES = _FILES | {"on_error"}
 _ANNOTATED = _IMAGES | {"images", "invalid_boxes", "check_sizes", "orient"}
 _ANNOTATIONS = frozenset({"class_names", "images", "check_sizes"})
 _CODE = "tfrecord_io.plugins.vision."
 
+# Each row begins with its name, title and help, by their positions: see `Format`.
 TAR = Format(
     *("tar", "WebDataset", "WebDataset archives: members that share a name form a sample"),
     suffixes=(".tar",),
