@@ -46,9 +46,10 @@ class FormatSuite:
     name : str
         Of the row.
     rows : pyarrow.Table
-        What such a file holds, with the types that are read back; of several columns the first is unique and not null.
+        What such a file holds, with the types that are read back. The values of the first column are unique and not
+        null, if there are other columns.
     keywords : dict
-        Of `tfrecord_io.convert`, without which it is not read so.
+        Keywords of `tfrecord_io.convert` that are needed to read `rows` from the file.
     fields : int, optional
         The number of columns that ``Limits.features`` counts, if it is not that of the columns of `rows`.
     damage : str
@@ -91,6 +92,7 @@ class FormatSuite:
 
     @pytest.fixture(autouse=True)
     def nothing_is_left_open(self, request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+        """Skip a test that `needs` a fact which the format lacks; after any other, no file is open."""
         facts = getattr(request.function, "needed", ())
         if missing := [fact for fact in facts if not getattr(self.format, fact)]:
             pytest.skip(f"{self.format.title}: no {missing[0]}")
