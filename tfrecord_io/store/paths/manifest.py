@@ -243,22 +243,22 @@ class Manifest(NamedTuple):
         Unless it `loads`, parts are read when they are needed.
         """
         parse = parse or Manifest.parse
-        latest = entry
+        unread = entry  # None once it was read: if a part is gone then, the manifest was replaced, and is looked up
 
         def read() -> Manifest | None:
-            nonlocal latest
-            now, latest = latest, None
-            if now is None and entry is not None:  # it was replaced since
-                now = fs.entry(entry.name, is_file=True)
-            return None if now is None else parse(read_manifest(fs, now), fs, now.name)
+            nonlocal unread
+            current, unread = unread, None
+            if current is None and entry is not None:
+                current = fs.entry(entry.name, is_file=True)
+            return None if current is None else parse(read_manifest(fs, current), fs, current.name)
 
         return ask_again(read, lambda manifest: manifest and manifest.load()) if loads else read()
 
     @staticmethod
     def files_in_lost_parts(fs: FileSystem, directory: str, dataset: str) -> dict[str, ManifestFile]:
-        """The files that parts state whose manifest is lost, by their names below the directory, with its slash.
+        """The files in the parts of a manifest that is lost, by their names below `directory`, with its slash.
 
-        Those whose names no other file gets, and of which all parts state the same: parts may be older than others.
+        Only those whose names no other file gets, and of which all parts state the same: some parts may be outdated.
         """
         found: dict[str, ManifestFile | None] = {}
         folder = directory + FileName.manifest_part(dataset, "").rpartition("/")[0]
@@ -351,7 +351,7 @@ class Manifest(NamedTuple):
         return [folder for folder in folders if folder not in left]
 
     def files_after(self, gone: Sequence[int], new: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """The files without those of the numbers `gone`; `new` ones stand where those of their numbers do, which go."""
+        """The files without those of the numbers `gone`; each of `new` takes the place of that of its number."""
         return self._all.replace(gone, new)
 
     @property
