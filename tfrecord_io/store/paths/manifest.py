@@ -544,22 +544,14 @@ class _Parser:
     def __init__(self, path: str) -> None:
         self._path = path
         self._parsed: ShardName | None = None  # the last name of a shard that was parsed
-        self._folders = set[str]()  # of the partition columns
+        self._folders = set[str]()  # those whose names are known to be of the partition columns
 
     def manifest(self, document: dict[str, Any], many: ManifestColumns | None = None) -> Manifest:
         dataset = self._get(document, "dataset", str)
         if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._get_list(document, "partition_by", str)
-        files: ManifestFiles
-        files = many or tuple(self._file(entry, dataset, columns) for entry in self._get(document, "files", list))
-        if isinstance(files, tuple):
-            is_twice = len({file.path for file in files}) < len(files)
-        else:
-            files.check_paths(partial(self.check_path, dataset=dataset, columns=columns), columns)
-            is_twice = files.has_one_twice
-        if is_twice:
-            _refuse(self._path, "it names a file twice")
+        files = self._files(document, many, dataset, columns)
         if document["version"] == VERSION_IN_PARTS:
             files = self._parted(document, files)
         compression = document.get("compression")
@@ -582,16 +574,32 @@ class _Parser:
             history=self._history(document),
             upkeep=self._upkeep(document),
         )
+        self._check_sums(document, manifest)
+        return manifest
+
+    def _files(
+        self, document: dict[str, Any], many: ManifestColumns | None, dataset: str, columns: Sequence[str]
+    ) -> ManifestFiles:
+        """The files in the manifest itself, checked; `many` were parsed as columns before."""
+        files: ManifestFiles
+        files = many or tuple(self._file(entry, dataset, columns) for entry in self._get(document, "files", list))
+        if isinstance(files, tuple):
+            is_twice = len({file.path for file in files}) < len(files)
+        else:
+            files.check_paths(partial(self.check_path, dataset=dataset, columns=columns), columns)
+            is_twice = files.has_one_twice
+        if is_twice:
+            _refuse(self._path, "it names a file twice")
+        return files
+
+    def _check_sums(self, document: dict[str, Any], manifest: Manifest) -> None:
+        """Refuse a manifest whose sums, or the rows of whose history, are not those of its files."""
         for name in ("records", "bytes"):
             if self._get(document, name, int, _COUNTS.__contains__) != getattr(manifest, name):
                 _refuse(self._path, f"its number of {name} is not the sum over its files")
-        if (
-            manifest.history
-            and manifest.history.runs
-            and sum(rows for _, rows in manifest.history.runs) != manifest.records
-        ):
+        runs = () if manifest.history is None else manifest.history.runs
+        if runs and sum(rows for _, rows in runs) != manifest.records:
             _refuse(self._path, "its history does not have the rows of its files")
-        return manifest
 
     def _parted(self, document: dict[str, Any], tail: ManifestFiles) -> PartedFiles:
         """The files of the parts, which are read later, and the files in the manifest itself."""
