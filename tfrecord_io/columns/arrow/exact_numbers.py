@@ -145,7 +145,7 @@ def _compare_with_float(function: str, value: pa.Scalar, type_: pa.DataType) -> 
     if near is not None:
         return function, pa.scalar(near, type_)
     if function in ("equal", "not_equal"):
-        return function, pa.scalar(math.nan, type_)
+        return function, pa.scalar(math.nan, type_)  # which no value equals, as none equals the number
     float_type = type_.to_pandas_dtype()
     with np.errstate(over="ignore"):
         near = float_type(float(number))  # the next one, or infinite
