@@ -56,9 +56,10 @@ class CompiledPlan(NamedTuple):
     companions: frozenset[str] = frozenset()  # those in `columns` that are read only as companions of other columns
 
     def other_part(self, schema: Schema) -> tuple[PlanColumn, ...]:
-        """Columns for what the declared `schema` has under the names of these columns, but in the other part.
+        """Columns for features of the declared `schema` that have names of these columns, but are in the other part.
 
-        They are decoded and left out: such a name is not unknown.
+        One part is the context, the other the feature lists. They are decoded and left out: without them, the decoder
+        would take them for unknown features.
         """
         read = {(column.name, column.steps) for column in self.columns}
         parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
@@ -248,31 +249,34 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
             raise SchemaError(reason, feature=field.feature, hint=advice)
     if is_any_tensor(column.type) and not is_composed(field.encoding):
-        element, shape = element_and_shape(field.tensor)
-        encoding = encoding_rules(field.encoding)
-        try:
-            kind = encoding.kind(element)
-        except ValueError as error:
-            advice = 'declare it with tfr.tensor(encoding="raw")'
-            raise SchemaError(str(error), feature=field.feature, hint=advice) from None
-        return [
-            Leaf(
-                feature=field.feature,
-                path=(),
-                type=column.type,
-                kind=kind,
-                layout=encoding.layout,
-                encoding=encoding.name,
-                element=element,
-                shape=shape,
-            )
-        ]
+        return [_tensor_leaf(field, column.type)]
     with _raise_schema_errors(field):
         collected = column_leaves(column)
         if encoding_rules(field.encoding).adaptive:
             leaves(set_encoding(column, RAW))  # the types it may have are fewer
             return [leaf._replace(encoding=field.encoding) for leaf in collected]
     return collected
+
+
+def _tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
+    """The only leaf of a field of tensors, whose column, or one step of it, has this type."""
+    element, shape = element_and_shape(field.tensor)
+    encoding = encoding_rules(field.encoding)
+    try:
+        kind = encoding.kind(element)
+    except ValueError as error:
+        advice = 'declare it with tfr.tensor(encoding="raw")'
+        raise SchemaError(str(error), feature=field.feature, hint=advice) from None
+    return Leaf(
+        feature=field.feature,
+        path=(),
+        type=type_,
+        kind=kind,
+        layout=encoding.layout,
+        encoding=encoding.name,
+        element=element,
+        shape=shape,
+    )
 
 
 def _column(field: Field) -> pa.Field:
@@ -294,5 +298,6 @@ def _raise_schema_errors(field: Field) -> Iterator[None]:
 
 
 def _text(leaf: Leaf, text: Text) -> Text:
+    """The check `text` for a leaf whose values are text; none for other leaves, and for encoded text."""
     holds_text = leaf.kind is Kind.BYTES and is_text(value_type(leaf.type))
     return text if holds_text and not encoding_rules(leaf.encoding).one_value_per_cell else Text.NO
