@@ -140,6 +140,7 @@ def modules(word: str) -> Iterator[Path]:
 
 def main(words: list[str]) -> None:
     first: set[Path] = set()
+    named: set[Path] = set()
     found: set[Path] = set()
     for word in words:
         if word.startswith("tests/"):
@@ -148,8 +149,10 @@ def main(words: list[str]) -> None:
         for module in modules(word):
             if module.name != "__init__.py":
                 first |= stated(module)
+                named.update(named_after(module))
                 found |= near(module)
-    print("\n".join(path.relative_to(ROOT).as_posix() for path in [*sorted(first), *sorted(found - first)]))
+    ordered = dict.fromkeys([*sorted(first), *sorted(named), *sorted(found)])
+    print("\n".join(path.relative_to(ROOT).as_posix() for path in ordered))
 
 
 if __name__ == "__main__":
