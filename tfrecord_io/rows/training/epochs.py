@@ -25,7 +25,7 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition
 
 _BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # mean size of a text below which Arrow's `take` is as fast
-_MOST_UNUSED = 2  # times the rows that are joined: as many as their batches may have
+_MOST_UNUSED = 2  # slices are taken of their whole batches if these have at most so many times the rows of the slices
 _MOST_READERS = 64  # of the rows of a mixture; beyond, readers without a row left are dropped
 
 
@@ -75,7 +75,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """A run of the counted rows of an epoch; its members are those of `Share`."""
+    """A run of the rows of an epoch; it takes the place of a `Share` where these are counted."""
 
     first: int
     last: int
@@ -128,9 +128,9 @@ class EpochReader(ABC):
 
     def __init__(self, begin: int) -> None:
         self.next = begin  # number of the row after those read
-        self.count = 0  # of the rows read from `resume` on
+        self.count = 0  # number of rows that iteration has yielded: those that `resume` returned are not among them
         self._batches = self._read()
-        self._opened: list[Any] = []  # readers of the rows, one after the other
+        self._opened: list[Any] = []  # readers of the rows, in the order of opening; `close` closes the last
         self._resumed: list[NumberedBatch] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
@@ -208,6 +208,7 @@ class EpochReader(ABC):
         if sum(map(len, pools)) != len(wanted):
             self.raise_error()
             raise ValueError("the state does not fit the files: they have fewer records than it states")
+        # The rows were read in ascending order of their numbers: the rank of a wanted number is the place of its row.
         ranks, buffered = np.argsort(np.argsort(wanted, kind="stable"), kind="stable"), len(position.buffer)
         whole = NumberedBatch.concat(pools)
         return tuple([whole.take(part)] if len(part) else [] for part in np.split(ranks, [buffered]))  # type: ignore[return-value]
@@ -235,7 +236,7 @@ class EpochReader(ABC):
 
 
 LATE = pa.schema([(name, pa.int64()) for name in ("episodes", "episode", "window")])
-"""Columns of windows that are only numbered: what `NumberedBatch.episodes` has, a row of it, and a window."""
+"""Columns of late windows, which are only numbered: a key of `NumberedBatch.episodes`, a row there, and a window."""
 
 
 _NO_READERS: dict[int, EpochReader] = {}
@@ -269,14 +270,14 @@ class RowFacts(NamedTuple):
 
 
 class NumberedBatch:
-    """Rows and their numbers.
+    """Rows and their numbers; a variable of this class is often called `pool`.
 
     facts
         What is known of the rows; of rows that were taken from others, it is looked up when it is first asked for.
     episodes
-        Of windows that are made late: batches of episodes, which make them, and have images that windows share.
+        By their number, the batches of episodes from which late windows are made; they keep images that windows share.
     whole, first
-        What the rows are a slice of, from the row `first` on.
+        The batch that the rows are a slice of, and the row in it at which they begin.
     """
 
     __slots__ = ("_chosen", "_facts", "_gatherable", "episodes", "first", "rows", "whole")
@@ -384,7 +385,7 @@ class RowSlice(NamedTuple):
 
 
 class JoinedBatches:
-    """Rows of pools, one after the other; most columns are not joined before rows are taken."""
+    """Rows of pools, one after the other, of which rows are taken; most columns are not joined before."""
 
     def __init__(self, pools: Sequence[NumberedBatch]) -> None:
         self._join(pools, np.arange(len(pools)), np.zeros(len(pools), np.int64), np.array([*map(len, pools)]))
