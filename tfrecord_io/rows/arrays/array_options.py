@@ -30,7 +30,7 @@ class ColumnLayout:
     multiple: int = 1  # without `length`: the next multiple of this
     bucketed: bool = False  # rows have the length of their bucket
     packed: bool = False  # a row holds several lists
-    cut: bool = False  # and parts of them
+    cut: bool = False  # a packed row may begin and end inside a list
     end: Any = None  # the value after each list that is cut
     cumulative: bool = False  # with the cumulative lengths of the lists of a batch
     named_by: str | None = None  # the option that states `length`, and which a longer list contradicts
@@ -51,7 +51,7 @@ def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
 
 
 def check_lengths(name: str, value: Any, mode: str) -> Any:
-    """Lengths with `int`; TypeError or ValueError for one that is neither a positive integer nor (integer, mode)."""
+    """The lengths, numbers as `int`; TypeError or ValueError for one that is no positive integer or (integer, mode)."""
     check_by_column(name, value)
     if isinstance(value, Mapping):
         return {column: _check_length(name, length, mode) for column, length in value.items()}
@@ -99,7 +99,7 @@ class RepresentationOptions(ReadOptions):
         check_by_column("pad_value", self.pad_value)
         object.__setattr__(self, "max_length", check_lengths("max_length", self.max_length, "left"))
         object.__setattr__(self, "pad_to", check_lengths("pad_to", self.pad_to, "multiple"))
-        layouts = {"": self.layouts.of(""), **self.layouts.named()}
+        layouts = {"": self.layouts.of(""), **self.layouts.named()}  # "": of the columns that no option names
         for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
@@ -128,7 +128,7 @@ class Layouts:
 
     def __bool__(self) -> bool:
         options = self._options
-        by_column = isinstance(options.pad_value, Mapping)  # a value without them pads nothing
+        by_column = isinstance(options.pad_value, Mapping)  # it names columns; one value for all asks for no padding
         return by_column or not (options.ragged is None and options.max_length is None and options.pad_to is None)
 
     def named(self) -> dict[str, ColumnLayout]:
@@ -214,6 +214,16 @@ class IterOptions(RepresentationOptions):
         self._check_integer("shuffle_buffer", 0)
         self._check_integer("seed", 0, optional=True)
         self._check_integer("epochs", 1, optional=True)
+        self._check_worker()
+        self._check_parts()
+        is_list = (
+            isinstance(self.state, list | tuple) and self.state and all(isinstance(s, Mapping) for s in self.state)
+        )
+        if not isinstance(self.state, Mapping | None) and not is_list:
+            raise TypeError(f"state={type(self.state).__name__}: expected the result of state(), or a list of several")
+
+    def _check_worker(self) -> None:
+        """Check `worker`, and the ways to give each of several workers as many rows."""
         if self.worker is not None:
             if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
                 raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
@@ -231,12 +241,6 @@ class IterOptions(RepresentationOptions):
                 f"uneven={self.uneven!r} with shuffle_buffer= needs the same seed= in all workers: the "
                 "parts are taken from the shuffled order of the files"
             )
-        self._check_parts()
-        is_list = (
-            isinstance(self.state, list | tuple) and self.state and all(isinstance(s, Mapping) for s in self.state)
-        )
-        if not isinstance(self.state, Mapping | None) and not is_list:
-            raise TypeError(f"state={type(self.state).__name__}: expected the result of state(), or a list of several")
 
     def _check_parts(self) -> None:
         if self.parts is None:
@@ -332,23 +336,23 @@ class ArrangedLayouts(Layouts):
 
     def __init__(self, options: IterOptions) -> None:
         super().__init__(options)
-        self._order = options
+        self._iter_options = options
 
     def __bool__(self) -> bool:
-        return self._order.arranges or super().__bool__()
+        return self._iter_options.arranges or super().__bool__()
 
     def named(self) -> dict[str, ColumnLayout]:
-        names = (*self._order.bucketed, *(self._order.pack or ()))
+        names = (*self._iter_options.bucketed, *(self._iter_options.pack or ()))
         return super().named() | {name: self.of(name) for name in names}
 
     def of(self, name: str) -> ColumnLayout:
-        layout, options = super().of(name), self._order
+        layout, options = super().of(name), self._iter_options
         packed, bucketed = name in (options.pack or ()), name in options.bucketed
         if not packed and not bucketed:
             return layout
         if packed:
             assert options.pack is not None
-            length, named_by = options.pack[name], str(f"pack={ {name: options.pack[name]}!r}")
+            length, named_by = options.pack[name], f"pack={ {name: options.pack[name]}!r}"
         else:
             assert options.bucket_sizes is not None
             length, named_by = options.bucket_sizes[-1], f"bucket_sizes={list(options.bucket_sizes)}"
