@@ -23,8 +23,8 @@ from tfrecord_io.kit import printable
 ADVICE = "declare the types of such columns with schema_overrides=, for example as text"
 ADVICE_CLI = "declare the types of such columns with --type, for example as text"
 _ROUND = "declare the type of floats, which rounds it"
-_BEYOND = 2.0**63
-_EXACT = 2.0**53  # up to which float64 has each integer
+_BEYOND = 2.0**63  # the least float64 that no int64 is
+_EXACT = 2.0**53  # up to it, float64 has each integer
 _MOST_DIGITS = 19  # of int64
 _INTEGER = re.compile(r"[+-]?\d+")
 
@@ -32,8 +32,8 @@ _INTEGER = re.compile(r"[+-]?\d+")
 def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Callable[[pa.DataType], bool]) -> pa.Schema:
     """The inferred schema with the types that ``schema=`` and ``schema_overrides=`` declare.
 
-    A type of ``schema=`` that the format cannot parse is left to the writer, which casts what was inferred: of decimals
-    text, as numbers would be rounded.
+    A type of ``schema=`` that the format cannot parse is left to the writer, which casts the values of the inferred
+    type. Decimals that the format cannot parse are read as text if it can, as floats would round them.
 
     Raises
     ------
@@ -152,7 +152,7 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
 
 
 def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternative: str = _ROUND) -> DecodeError:
-    """The error for an integer that `is_rounded`, in a column inferred as `type_`; `alternative` is advice, too."""
+    """The error for an integer that `is_rounded`, in a column inferred as `type_`; `alternative` is further advice."""
     reason = f"{type_} rounds this integer beyond 2**53: it is the type of the column as it has floats, or NaN"
     hint, hint_cli = (f"{hint}, or {alternative}" for hint in text_hints(name, type_))
     return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=hint, hint_cli=hint_cli)
