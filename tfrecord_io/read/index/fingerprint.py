@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _SOME = {True: 64, False: 8}  # records of a larger file that are compared, by whether it is on a disk
 _BLOCK_BYTES = 1 << 20  # read at a time to compare all records
-_GOLDEN = (5**0.5 - 1) / 2  # whose multiples, without their integers, are spread evenly, however many are taken
-_TICK_NS = 50_000_000  # several times that of the clock of a kernel
+_GOLDEN = (5**0.5 - 1) / 2  # the fractional parts of its multiples are spread evenly, however many are taken
+_TICK_NS = 50_000_000  # several ticks of the clock by which a kernel dates writes
 _CRC = np.dtype("<u4")
 
 
@@ -56,7 +56,7 @@ class Fingerprint(NamedTuple):
         """The fingerprint of a file whose records have an index."""
         ends = index.bounds[1:][some_records(len(index), _SOME[True])].tolist()
         every = _checksum_all(file, index) if file.is_local or file.size <= SMALL_BYTES else None
-        checksums = _checksums(file, ends, gap=None)  # the file is read for its index: fewer requests, not fewer bytes
+        checksums = _checksums(file, ends, gap=None)  # near ranges in one request: an index needs the file
         return cls(every, tuple(zip(ends, checksums, strict=True)), crc32c)
 
     def compares_all(self, file: RandomAccessFile, index: RecordIndex, *, is_younger: bool) -> bool:
@@ -108,7 +108,8 @@ def untouched_state(file: RandomAccessFile, *, is_complete: bool = False) -> dic
     writer knows that it `is_complete`.
     """
     changed = file.identity.get("ctime_ns", 0)
-    is_coarse = os.name == "nt" or changed % 1_000_000_000 == 0  # there, it is the time of creation
+    # On Windows the time is that of creation; whole seconds are those of a filesystem that dates no more precisely.
+    is_coarse = os.name == "nt" or changed % 1_000_000_000 == 0
     is_written_to = not is_complete and time.time_ns() - changed < _TICK_NS
     return {} if is_coarse or is_written_to else file.identity
 
