@@ -113,6 +113,7 @@ _PLACES = {"folders": "folders", "decoding": "columns that are decoded first", "
 
 
 def _row(files: Sequence[FilePlan]) -> tuple[str, ...]:
+    """The row of the summary for files in succession that are read alike, for the same reason."""
     first, counts = files[0], [file.records for file in files if file.records is not None]
     sizes = [file.bytes for file in files if file.bytes is not None]
     what = first.read if first.read != "records" else counted(sum(counts), "record")
@@ -182,6 +183,7 @@ def _read(needed: Scan, opened: Scan) -> Iterator[FilePlan]:
 
 
 def _filters(opened: Scan) -> Iterator[FilterPlan]:
+    """The parts of the filter, each with the first place where it can be applied."""
     if opened.row_filter is None:
         return
     early = opened.early_filter(rereads=False)
@@ -189,12 +191,12 @@ def _filters(opened: Scan) -> Iterator[FilterPlan]:
     texts = {part.text for part in first}
     for part in opened.row_filter.words.conjuncts:
         is_of_folders = bool(part.columns) and set(part.columns) <= set(opened.partitions.names)
-        places: tuple[Literal["folders", "decoding", "rows"], ...] = ("folders", "decoding", "rows")
-        yield FilterPlan(part.text, places[0 if is_of_folders else 1 if part.text in texts else 2])
+        applied: Literal["folders", "decoding", "rows"] = "decoding" if part.text in texts else "rows"
+        yield FilterPlan(part.text, "folders" if is_of_folders else applied)
 
 
 def _requests(opened: Scan) -> tuple[int, int] | None:
-    """At least and at most so many; one that fails, and is made again, counts as one."""
+    """The least and the greatest number of requests to stores, None without one; one that is made again counts once."""
     of_index = {id(file.source) for file in opened.picked or () if file.values is not None}
     read = [source for source in opened.sources if id(source) not in of_index and source.remote is not None]
     sizes = [source.size for source in read if source.size is not None]
