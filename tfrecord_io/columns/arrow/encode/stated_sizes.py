@@ -26,10 +26,10 @@ def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> li
     EncodeError for an array that the source cannot state: a declared size is another, or one feature stands for two
     dimensions whose sizes differ.
     """
-    numbers = row_offsets(np.arange(len(tensors) + 1), rows)
+    arrays_before = row_offsets(np.arange(len(tensors) + 1), rows)  # of each row; the last number is that of all
     if isinstance(source.axes, str):
         sizes = tensors.shape_matrix.reshape(-1)
-        columns = [feature_column(source.axes, Kind.INT64, rows, sizes, offsets=numbers * tensors.rank)]
+        columns = [feature_column(source.axes, Kind.INT64, rows, sizes, offsets=arrays_before * tensors.rank)]
     else:
         columns = _size_columns(source, tensors.shape_matrix, rows)
     if source.dtype is None:
@@ -38,7 +38,7 @@ def stated_columns(source: ShapeSource, tensors: TensorValues, rows: Rows) -> li
     if source.is_number:
         return [*columns, _numbers(source.dtype, np.full(len(tensors), ParsedTensor.number_of(name)), rows)]
     text = np.frombuffer(name.encode(), np.uint8)
-    values, ends = np.tile(text, len(tensors)), numbers * len(text)
+    values, ends = np.tile(text, len(tensors)), arrays_before * len(text)
     return [*columns, feature_column(source.dtype, Kind.BYTES, rows, values, value_offsets=ends)]
 
 
@@ -71,14 +71,18 @@ def as_feature_lists(
     rows: Rows,
     as_feature: Callable[[ColumnBuffers, Rows], ColumnBuffers],
 ) -> list[ColumnBuffers]:
-    """The features of steps, as feature lists of `rows`; or as context features, if the source has them there.
+    """The features that `stated_columns` makes for the steps of a column, in its `rows`, which have many steps.
 
-    `as_feature` makes the feature lists; or lists of values, of which each array has its own if they are single sizes.
-    EncodeError if the context would state one size for steps whose sizes differ.
+    With `feature_list` as `as_feature`, each is a feature list; a feature of all steps if the source has it in the
+    context. With `value_list`, for a list of arrays, the size of a dimension is a list, with one for each array; the
+    other features have one value for all arrays of a row. EncodeError for one value where those of the steps differ.
     """
-    own = source.features if as_feature is feature_list else () if isinstance(source.axes, str) else source.sizes
-    in_context = {step.name for step in steps if source.in_context or step.name not in own}
-    return [_context_value(step, rows) if step.name in in_context else as_feature(step, rows) for step in steps]
+    by_step = source.features  # those with a value for each step
+    if as_feature is not feature_list:
+        by_step = () if isinstance(source.axes, str) else source.sizes
+    if source.in_context:
+        by_step = ()
+    return [as_feature(step, rows) if step.name in by_step else _context_value(step, rows) for step in steps]
 
 
 def _context_value(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
@@ -157,7 +161,7 @@ def _unite(column: ColumnBuffers, other: ColumnBuffers, row_base: int) -> Column
 
 
 def _spread_steps(column: ColumnBuffers, offsets: Array) -> ColumnBuffers:
-    """The steps of a feature list, with null steps for null rows, in which `offsets` have steps of another list."""
+    """The steps of a feature list, and null ones in its null rows: as many as `offsets` of a united list give them."""
     assert column.steps is not None
     numbers = np.full(int(offsets[-1]), -1)
     numbers[np.repeat(column.mask, np.diff(offsets))] = np.arange(column.steps.rows)
@@ -177,7 +181,7 @@ def _unite_rows(rows: ColumnBuffers, others: ColumnBuffers, column: ColumnBuffer
 
 
 def _record_of(column: ColumnBuffers, row: int) -> int:
-    """The row of a column that a row is: itself, or that of a step."""
+    """The row of a column, where `row` is one, or one of its steps, if it has steps."""
     if column.steps is None:
         return row
     assert column.offsets is not None
