@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 # How pandas describes labels that are text, besides their dtype.
 _TEXT_LABELS = {"name": None, "field_name": None, "pandas_type": "unicode", "metadata": {"encoding": "UTF-8"}}
 _BOOLS = {"True": True, "False": False}
-_FAR = 2**61  # beyond that a range has no length
-_MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
+_FAR = 2**61  # a range between ends that are farther may have more numbers than `len` can return
+_MOST_INSERTED = 50  # columns: pandas warns if more are inserted into a frame
 _SAMPLE = 1000  # values of a column
-_LEAST_SHARED = 10_000  # values of a table; to wake threads for fewer takes longer than the conversion
+_LEAST_SHARED = 10_000  # values of a table that threads share; to wake them for fewer takes longer than to convert
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
 _FIRST, _END = -62_104_060_800, 253_370_764_800  # the years 2 to 9998, in which every time zone has Python's datetime
 _DAY = 86_400
@@ -222,7 +222,7 @@ def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ())
 
 
 def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str, Any]) -> None:
-    """Make the columns sparse that were so, where they have the dtype of then."""
+    """Make the columns sparse that were sparse when they were written, if they have the dtype of that time."""
     import pandas as pd
 
     for at, name in enumerate(names):
@@ -234,15 +234,19 @@ def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str,
         if not isinstance(dtype, np.dtype) or dtype.name != entry["numpy_type"]:
             continue
         if dtype.kind in "iu":
-            is_one = type(fill) is int and np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max
+            fits = type(fill) is int and np.iinfo(dtype).min <= fill <= np.iinfo(dtype).max
         else:
-            is_one = type(fill) is type(dtype.type(0).item())
-        if is_one:
+            fits = type(fill) is type(dtype.type(0).item())
+        if fits:
             frame.isetitem(at, pd.arrays.SparseArray(frame.iloc[:, at], fill_value=dtype.type(fill)))
 
 
 def _frame(table: pa.Table, description: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
-    """The columns of a table as a frame with text labels and no index of its own."""
+    """The columns of a table as a frame with text labels and no index of its own.
+
+    Columns that pyarrow does not convert, or not exactly, are converted one by one; a second call makes the frame of
+    the others, and they are inserted into it.
+    """
     import pandas as pd
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
@@ -271,7 +275,7 @@ def _frame(table: pa.Table, description: Mapping[str, Any], backend: str | None)
 
 
 def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | None, error: Exception) -> pd.DataFrame:
-    """The frame of a column that pandas does not convert as it is, because of `error`."""
+    """The frame of the only column, which pyarrow could not convert because of `error`: with the next best dtype."""
     import pandas as pd
 
     field = table.schema.field(0)
@@ -346,13 +350,13 @@ def _special_columns(
 
 def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array | pd.Series]:
     """The columns of periods and intervals, and of categories of them, by position."""
-    categories = {name: it for name, entry in stated["columns"].items() if (it := stated_categories(entry)) is not None}
+    categories = {name: stated_categories(entry) for name, entry in stated["columns"].items()}
     columns: dict[int, Array | pd.Series] = {}
     for at, field in enumerate(table.schema):
         if field.metadata or isinstance(field.type, pa.BaseExtensionType):
             values = series_of_pandas(field, table.column(at))
-        elif field.name in categories:
-            values = series_of_categories(table.column(at), categories[field.name])
+        elif (described := categories.get(field.name)) is not None:
+            values = series_of_categories(table.column(at), described)
         else:
             continue
         if values is not None:
@@ -361,11 +365,11 @@ def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, 
 
 
 def _arrow_texts(table: pa.Table, description: Mapping[str, Any]) -> list[int]:
-    """The positions of text of Arrow's dtype, for whose name, ``string[pyarrow]``, pandas finds its own."""
+    """The positions of text that was of Arrow's dtype: by its name, ``string[pyarrow]``, pandas finds its own dtype."""
     name = f"{pa.string()}[pyarrow]"
     named = {field for field, entry in description["columns"].items() if stated_dtype(entry) == name}
-    at = [at for at, field in enumerate(table.column_names) if field in named] if named else []
-    return [number for number in at if is_text(table.schema.field(number).type)]
+    positions = [at for at, field in enumerate(table.column_names) if field in named] if named else []
+    return [at for at in positions if is_text(table.schema.field(at).type)]
 
 
 def _insert_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
@@ -484,7 +488,11 @@ def _exact_values(array: pa.Array) -> list[Any]:
 
 
 def _exact_lists(array: pa.Array) -> list[Array]:
-    """The rows of lists, missing ones empty: of integers as integers where none of the row is missing, else objects."""
+    """The rows of lists; of a missing row, no values.
+
+    Rows of integers, none of which is missing, are arrays of their type; other rows, if pyarrow would change a value of
+    any row, are arrays of objects.
+    """
     values, offsets = array.flatten(), offsets_of(ArrayBuffers(array).lengths)
     if not _is_changed_inside(values, False):
         return list(pa.LargeListArray.from_arrays(pa.array(offsets), values).to_pandas())
@@ -534,7 +542,7 @@ def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[s
         if _stated_dtype(field, stated) not in (None, "object"):
             continue
         chunks = table.column(at).chunks
-        if any(chunk.values.null_count and chunk.flatten().null_count for chunk in chunks):  # NaN, of pyarrow
+        if any(chunk.values.null_count and chunk.flatten().null_count for chunk in chunks):  # pyarrow makes NaN of them
             continue
         plain = pa.field("", field.type)
         rows = [to_rows(chunk, plain) for chunk in chunks]
@@ -560,7 +568,7 @@ def _distinct_bytes(table: pa.Table, description: Mapping[str, Any]) -> dict[int
 
 
 def _masked_integers(table: pa.Table, description: Mapping[str, Any]) -> dict[int, pd.Series]:
-    """Columns of integers with nulls, where there are many: pandas copies each column twice, in one thread."""
+    """Columns of integers with nulls, if they have many values: pandas would copy each twice, in one thread."""
     import pandas as pd
 
     series: dict[int, pd.Series] = {}
@@ -669,9 +677,10 @@ def as_numpy_time(column: pa.ChunkedArray) -> pa.ChunkedArray | None:
 
 
 def zones_that_python_has(table: pa.Table) -> pa.Table:
-    """The table; timestamps in UTC where Python lacks their time zone, without a zone where it lacks their years.
+    """The table with time zones that Python can show.
 
-    Each such column is named by a SchemaWarning.
+    Timestamps of an unknown time zone are in UTC; those with years that Python lacks in a zone are in UTC, without a
+    zone. A SchemaWarning names each such column.
     """
     changed = {}
     for at in uncommon_columns(table.schema):
@@ -696,7 +705,7 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
 
 def _far_times(column: pa.ChunkedArray) -> str | None:
-    """Times of the column that no time zone can hold; None if there is nothing."""
+    """What times of the column, in words, no time zone can hold; None if all can be in one."""
     ends, unit = pc.min_max(column.cast(pa.int64())), _PER_SECOND[column.type.unit]
     if not ends["min"].is_valid:
         return None
