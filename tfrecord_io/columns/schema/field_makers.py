@@ -162,9 +162,9 @@ def list_(
 
 
 def _list_source(item: Field) -> ShapeSource | None:
-    """The source of the shapes of arrays that are values of one feature; None for another field.
+    """Where the shapes of the arrays of a list stand, whose `item` is this field; None if it is no field of arrays.
 
-    A shape that is known needs no feature, and no record.
+    A shape with at most one unknown size is known from the values: its source has no feature.
     """
     source = ShapeSource.from_metadata(item.metadata, item.feature)
     if is_list_like(item.type) or (source is None and not is_any_tensor(item.type)):
@@ -345,7 +345,7 @@ def tensor(
             metadata=metadata,
             empty=empty,
         )
-    encoding = LIST if encoding == BY_WIRE else encoding
+    encoding = LIST if encoding == BY_WIRE else encoding  # of bytes or text, which a record has as values
     if not axes:
         return _field(value, feature, encoding=encoding, required=required, default=default, empty=empty)
     type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
@@ -353,7 +353,7 @@ def tensor(
 
 
 def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:
-    """The features that state the shape or the dtype of a tensor; None if the arguments say all."""
+    """Where the shape or the dtype of a tensor stands, if features state it; None if the arguments say all."""
     axes: tuple[str | int | None, ...] | str
     if isinstance(shape, str):
         axes = shape
@@ -375,6 +375,7 @@ def _shape_source(dtype: Any, shape: Any) -> ShapeSource | None:
 
 
 def _is_type_name(name: str) -> bool:
+    """True if a type, such as "timestamp[us]", has this name: it is not that of a feature."""
     try:
         type_from_name(name)
     except SchemaError:
@@ -393,7 +394,7 @@ def _number_dtype(dtype: Any) -> str:
 def _stated_tensor(
     source: ShapeSource, feature: str | None, encoding: str, required: bool | None, default: Any, empty: str | None
 ) -> Field:
-    """The field of a tensor whose shape features state; binary as long as the number of its dimensions is unknown."""
+    """The field of a tensor whose shape features state; of binary type if its rank or its dtype is not declared."""
     if encoding not in (BY_WIRE, RAW, LIST):
         reason = f"the encoding {encoding!r} is not one of arrays whose shape stands in other features"
         raise SchemaError(reason, expected=(BY_WIRE, RAW, LIST), got=encoding)
