@@ -32,12 +32,13 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.order import OrderPosition
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 
-# A buffer is copied each time that it is drawn from: a large one once 1/4 of its size has been read, others later.
+# The buffer is copied each time that rows are drawn. So draws wait until 1/REFILL of its size has been read, and all
+# but the first until MOST_REFILL times its size, unless what was read has REFILL_BYTES.
 REFILL, MOST_REFILL, REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
-_READY = 2  # batches of rows that are read ahead
+_READY = 2  # batches of rows that a thread reads ahead
 _NO_ROWS = np.empty(0, np.int64)
-_WITHOUT_BATCHES = 10  # epochs from the first one on, after which none is expected
+_WITHOUT_BATCHES = 10  # epochs: if the first ones have no batch, a later one is not expected to have any
 _PIECE_BYTES = 8 * MIB  # copied at a time: less than caches hold, in memory that is used again
 
 
@@ -159,9 +160,9 @@ Pools = Iterable[tuple[NumberedBatch, int]]
 """Batches of rows as they are read, each with the number of the row after it."""
 
 
-def _read(rows: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
-    for pool in rows:
-        yield pool, rows.next
+def _read(reader: EpochReader) -> Generator[tuple[NumberedBatch, int]]:
+    for pool in reader:
+        yield pool, reader.next
 
 
 class Batching:
@@ -198,38 +199,40 @@ class Batching:
         has_had_batches = position.epoch > 0 or position.delivered > 0  # in this epoch or an earlier one
         while self._options.epochs is None or position.epoch < self._options.epochs:
             count = drawn_rows = 0
-            self.reader = rows = self.epochs.open(position)
-            with closing(rows), closing(self._draw_rows(rows, position)) as parts:
+            self.reader = reader = self.epochs.open(position)
+            with closing(reader), closing(self._draw_rows(reader, position)) as parts:
                 for drawn in parts:
                     drawn_rows += len(drawn)
-                    for chunk in self._represent_rows(rows, drawn):
+                    for chunk in self._represent_rows(reader, drawn):
                         count += chunk.rows if chunk.kept is None else len(chunk.kept)
                         yield chunk
                         if chunk.error is not None:
                             return
-            for report in rows.reports():
+            for report in reader.reports():
                 report.skipped.warn(self.epochs.damage.append)
-            if rows.failed:
+            if reader.failed:
                 return
             has_had_batches = has_had_batches or count > 0
-            if not (count or position.delivered or self._may_have_batches_later(rows, position.epoch, has_had_batches)):
+            if not (
+                count or position.delivered or self._may_have_batches_later(reader, position.epoch, has_had_batches)
+            ):
                 if self._options.epochs is None and not drawn_rows:  # else a warning says that rows were left out
-                    self._refuse_endless(rows)
+                    self._refuse_endless(reader)
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
 
-    def _may_have_batches_later(self, rows: EpochReader, epoch: int, has_had_batches: bool) -> bool:
+    def _may_have_batches_later(self, reader: EpochReader, epoch: int, has_had_batches: bool) -> bool:
         """True if an epoch after this one, which had no batch, may have some: its rows come in another order."""
-        differs = self.epochs.varies or (self._options.arranges and rows.count > 0)
+        differs = self.epochs.varies or (self._options.arranges and reader.count > 0)
         is_worthwhile = self._options.epochs is not None or has_had_batches or epoch + 1 < _WITHOUT_BATCHES
         return differs and self._buffer_size > 0 and is_worthwhile
 
-    def _refuse_endless(self, rows: EpochReader) -> None:
+    def _refuse_endless(self, reader: EpochReader) -> None:
         """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are no error."""
         worker, workers = self._options.worker or (0, 1)
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
-        if rows.count:
-            reason = f"no whole batch can be made of the {counted(rows.count, 'record')}{whose}"
+        if reader.count:
+            reason = f"no whole batch can be made of the {counted(reader.count, 'record')}{whose}"
             advice = "pass drop_last=False, or a smaller batch_size="
         elif workers > 1:
             reason = f"worker {worker} of {workers} has no record, and would never have a batch"
@@ -238,26 +241,26 @@ class Batching:
             return
         raise ValueError(f"epochs=None: {reason}; {advice}")
 
-    def _draw_rows(self, rows: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
+    def _draw_rows(self, reader: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
-        buffered, waiting = rows.resume(position)
+        buffered, waiting = reader.resume(position)
         waiting = [pool.make_windows(shares=False) for pool in waiting]
-        read = partial(_read, rows)
+        read = partial(_read, reader)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
-                drawn = self._shuffle_rows(rows, pools, position, buffered)
+                drawn = self._shuffle_rows(reader, pools, position, buffered)
             else:
-                drawn = self._cut_rows(rows, pools, position)
+                drawn = self._cut_rows(reader, pools, position)
             if self._options.cut:
-                yield from self._cut_documents(rows, position, drawn, waiting)
+                yield from self._cut_documents(reader, position, drawn, waiting)
             elif self._options.arranges:
-                yield from self._arrange_rows(rows, position, drawn, waiting)
+                yield from self._arrange_rows(reader, position, drawn, waiting)
             else:
                 yield from drawn
-        rows.raise_error()
+        reader.raise_error()
 
     def _arrange_rows(
-        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
+        self, reader: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
     ) -> Iterator[Drawn]:
         """Arrange rows in batches by the lengths of their lists; rows of unfilled batches wait for later ones."""
         options, count = self._options, position.delivered
@@ -275,33 +278,33 @@ class Batching:
             batches = arrange_batches(list_lengths_of(pool.rows, options), options, True)
             batches.carried, batches.numbers = len(pool), pool.numbers
             if len(batches.order):
-                state = DrawState(position.epoch, count, pool.numbers[:0], rows.next)
+                state = DrawState(position.epoch, count, pool.numbers[:0], reader.next)
                 yield Drawn(
-                    JoinedBatches([pool]), state, ends_epoch=not rows.failed, batches=batches, order=batches.order
+                    JoinedBatches([pool]), state, ends_epoch=not reader.failed, batches=batches, order=batches.order
                 )
 
     def _cut_documents(
-        self, rows: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
+        self, reader: EpochReader, position: IteratorPosition, drawn: Iterator[Drawn], waiting: list[NumberedBatch]
     ) -> Iterator[Drawn]:
         """Cut documents into packed rows, one after the other; the rest of them waits for later ones."""
         options, count, given = self._options, position.delivered, position.cut
         for arrived in chain(drawn, [None]):
             is_last = arrived is None
             carried = sum(map(len, waiting))
-            state: Progress = DrawState(position.epoch, count, _NO_ROWS, rows.next)
+            state: Progress = DrawState(position.epoch, count, _NO_ROWS, reader.next)
             if arrived is not None:
                 waiting, state = [*waiting, arrived.rows(0, len(arrived)).make_windows(shares=False)], arrived.state
                 count += len(arrived)
             if not waiting:
                 return
-            pool, columns, kept, error = self._represent(rows, NumberedBatch.concat(waiting), options.batch_size)
+            pool, columns, kept, error = self._represent(reader, NumberedBatch.concat(waiting), options.batch_size)
             lengths = np.zeros(len(pool), np.int64)
             lengths[slice(None) if kept is None else kept] = columns[0].lengths
             batches = cut_documents(lengths, options, is_last or error is not None, given)
             batches.carried, batches.numbers, pieces = carried, pool.numbers, batches.pieces
             assert pieces is not None
             if len(batches.order) or error is not None:
-                ends_epoch = is_last and error is None and not rows.failed
+                ends_epoch = is_last and error is None and not reader.failed
                 documents, begins = pieces.places()
                 documents = documents if kept is None else kept.searchsorted(documents)
                 cut = [column.cut(documents, begins) for column in columns]
@@ -312,7 +315,7 @@ class Batching:
             waiting = [pool.take(left)] if len(left) else []
             given = int(pieces.given[-1]) if len(pieces.given) else given
 
-    def _cut_rows(self, rows: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
+    def _cut_rows(self, reader: EpochReader, pools: Pools, position: IteratorPosition) -> Iterator[Drawn]:
         """Cut rows in file order where whole batches end."""
         epoch, delivered = position.epoch, position.delivered
         begun: list[NumberedBatch] = []  # rows of a batch that is not complete yet
@@ -334,15 +337,16 @@ class Batching:
             begun = [pool.slice(whole)] if whole < len(pool) else []
         if begun and not self._drop_last:
             pool = NumberedBatch.concat(begun)
-            yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, rows.next), not rows.failed)
+            yield Drawn(pool, DrawState(epoch, delivered, pool.numbers, reader.next), not reader.failed)
 
     def _shuffle_rows(
-        self, rows: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
+        self, reader: EpochReader, pools: Pools, position: IteratorPosition, held: list[NumberedBatch]
     ) -> Iterator[Drawn]:
         """Draw rows through the shuffle buffer, where `held` are its rows, and those read since the last draws."""
         size, delivered = self._buffer_size, position.delivered
         random = random_numbers(self._seed, position.epoch, self._stream, delivered)
-        count, fresh = sum(map(len, held)), 0  # rows, and bytes of those that were read since the last draws
+        count = sum(map(len, held))
+        fresh = 0  # bytes of the rows that were read since the last draws
         for part, following in pools:
             held.append(part)
             count += len(part)
@@ -375,12 +379,12 @@ class Batching:
                 position.epoch,
                 delivered,
                 numbers=pool.numbers,
-                next=rows.next,
+                next=reader.next,
                 buffer_size=size,
                 exchange_draws=draws,
                 drain_draws=drain_draws,
             )
-            yield Drawn(pool, state, not rows.failed, order=drawn)
+            yield Drawn(pool, state, not reader.failed, order=drawn)
 
     def _ends(self, drawn: Drawn) -> list[int]:
         """Ends of the runs of whole batches that become arrays together."""
@@ -399,7 +403,7 @@ class Batching:
             ends.append(int(batches[max(fitting - 1, following)]))
         return ends[1:] or ends
 
-    def _represent_rows(self, rows: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
+    def _represent_rows(self, reader: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
         """Turn rows into arrays, a few at a time where rows are copied, or have images, which grow when decoded."""
         if drawn.columns is not None:
             yield ArrayChunk(
@@ -413,7 +417,7 @@ class Batching:
             return
         size = self._batch_size if drawn.batches is None else drawn.batches.most_rows
         for begin, end in pairwise([0, *self._ends(drawn)]):
-            part, columns, kept, error = self._represent(rows, drawn.rows(begin, end), size)
+            part, columns, kept, error = self._represent(reader, drawn.rows(begin, end), size)
             is_last = begin + len(part) == len(drawn)
             is_end = drawn.ends_epoch and is_last and error is None
             yield ArrayChunk(
@@ -430,7 +434,7 @@ class Batching:
                 return
 
     def _represent(
-        self, rows: EpochReader, part: NumberedBatch, size: int
+        self, reader: EpochReader, part: NumberedBatch, size: int
     ) -> tuple[NumberedBatch, list[ColumnArrays], Array | None, Exception | None]:
         """Represent rows as arrays: up to one that cannot be represented, whose error is the last value.
 
@@ -446,10 +450,10 @@ class Batching:
                 failure: RowFault | None = fault
                 if kept is not None:
                     failure = fault.renumber(int(kept[fault.row]))
-                elif rows.goes_on:
-                    kept, failure = self._find_fitting_rows(rows, part, size)
+                elif reader.goes_on:
+                    kept, failure = self._find_fitting_rows(reader, part, size)
                 if failure is not None:  # represent the rows before it
-                    error = rows.row_error(part, failure)
+                    error = reader.row_error(part, failure)
                     part = part.slice(0, failure.row)
                     kept = None if kept is None else kept[kept < failure.row]
 
@@ -459,7 +463,7 @@ class Batching:
         budget = ArrayBudget(limit, len(rows), lambda: rows.facts.row_bytes, batch_rows=size, places=places)
         return self._representation.represent([rows.rows], budget, rows.episodes)
 
-    def _find_fitting_rows(self, rows: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
+    def _find_fitting_rows(self, reader: EpochReader, part: NumberedBatch, size: int) -> tuple[Array, RowFault | None]:
         """Indices of rows that fit into arrays, up to a row that must not be left out, and the fault of that row."""
 
         def make(begin: int, end: int) -> Array:
@@ -468,7 +472,7 @@ class Batching:
             return places
 
         kept = [np.empty(0, np.int64)]
-        for _, _, places in RowFaultPolicy.fitting_parts(len(part), make, partial(rows.leave_out, part)):
+        for _, _, places in RowFaultPolicy.fitting_parts(len(part), make, partial(reader.leave_out, part)):
             if isinstance(places, RowFault):
                 return np.concatenate(kept), places
             kept.append(places)
