@@ -1,6 +1,6 @@
 """Make the directories of local files, and remove them if nothing was written.
 
-Tests: tests/write/test_salvaging.py and tests/store/copies/test_copy_files.py.
+Tests: tests/store/filesystem/test_directories.py and tests/store/write/test_publication.py.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def create_directories(directory: str) -> tuple[str, ...]:
     created = create_directories(parent)
     try:
         os.mkdir(directory)
-    except FileExistsError:  # it is another's, or could not be looked up
+    except FileExistsError:  # another process has just created it, or the look-up above failed
         return created
     except FileNotFoundError:
         if not parent or os.path.isdir(parent):  # the working directory is gone, or a filesystem such as /proc
             raise
-        return (*create_directories(directory), *created)  # a writer that failed has removed the parent it made
+        return (*create_directories(directory), *created)  # another writer had made the parent, failed and removed it
     return (directory, *created)
