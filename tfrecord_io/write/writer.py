@@ -243,33 +243,33 @@ class Writer(PublishingWriter):
             progress or nullcontext(),
             closing(self._write_pieces(source.fit_to(encoder.plan.schema, "the data"), encoder)) as written,
         ):
-            for part in written:
-                self._rows += part.piece.records
-                if part.rounding is not None:
-                    self.rounding.merge(part.rounding)
+            for encoded in written:
+                self._rows += encoded.piece.records
+                if encoded.rounding is not None:
+                    self.rounding.merge(encoded.rounding)
                 if progress is not None:
-                    progress.advance(part.piece.records)
+                    progress.advance(encoded.piece.records)
 
     def _write_pieces(self, source: BatchSource, encoder: SliceEncoder) -> Generator[EncodedPiece[Piece]]:
         """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
         threads, memory = min(self._options.thread_count, cpu_count()), PieceMemory(get_engine())
-        part = source.part
-        ranges = None if part is None else self._sink.side_by_side(threads)
-        if part is None or ranges is None:
+        batches_of = source.part
+        ranges = None if batches_of is None else self._sink.side_by_side(threads)
+        if batches_of is None or ranges is None:
             with closing(ordered(self._tasks(source.batches, self._rows, encoder, memory), threads)) as pieces:
-                for piece in pieces:
-                    self._write_piece(memory, piece)
-                    yield piece
+                for encoded in pieces:
+                    self._write_piece(memory, encoded)
+                    yield encoded
             return
 
-        sequences = [self._tasks(part(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
+        sequences = [self._tasks(batches_of(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
         from tfrecord_io.write.side_by_side import side_by_side
 
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 
-    def _write_piece(self, memory: PieceMemory, part: EncodedPiece[Piece]) -> None:
-        self._sink.write(part.piece)
-        memory.give_back(part.memory)
+    def _write_piece(self, memory: PieceMemory, encoded: EncodedPiece[Piece]) -> None:
+        self._sink.write(encoded.piece)
+        memory.give_back(encoded.memory)
 
     def _tasks(
         self, batches: Iterator[pa.RecordBatch], row: int, encoder: SliceEncoder, memory: PieceMemory
@@ -281,7 +281,10 @@ class Writer(PublishingWriter):
             row += len(batch)
 
     def _begin(self, encoder: SliceEncoder, batch: pa.RecordBatch, row: int) -> bytes:
-        """At the first row, pass the schema to be embedded to the sink; later, check the categories against it."""
+        """Begin a batch: return the prefix of its first payload, which embeds the schema in the first row of all.
+
+        The categories of later batches are checked against that schema.
+        """
         if self._embeds and row == 0:
             return self._sink.begin(encoder.embed(batch))
         encoder.check(batch)
@@ -382,28 +385,35 @@ def open_sink(path: Any, options: WriteOptions) -> Sink:
         grows=is_growing(options),
         stated=options.any_suffix,
     )
-    if not output.sharded:
-        if options.metadata:
-            raise _one_file_without_metadata(output.path)
-        if output.file is None and not Location.is_url(
-            path
-        ):  # in a bucket, the look would double the requests; readers warn
-            Output.check_named(path, options.storage)
-        sink: Sink = FrameSink(
-            path,
-            options.storage,
-            compression=options.compression,
-            compression_level=options.compression_level,
-            mode=options.mode,
-            write_index=options.write_index,
-            threads=options.thread_count,
-            resolved=output,
-        )
-        if indexed_columns(options):
-            from tfrecord_io.read import ColumnIndexes
+    return _open_shards(output, options) if output.sharded else _open_file(path, output, options)
 
-            sink.column_indexes = ColumnIndexes(path, indexed_columns(options), options.storage)
-        return sink
+
+def _open_file(path: Any, output: Output, options: WriteOptions) -> FrameSink:
+    """The sink of one file."""
+    if options.metadata:
+        raise _one_file_without_metadata(output.path)
+    # In a bucket, the look would double the requests; readers warn.
+    if output.file is None and not Location.is_url(path):
+        Output.check_named(path, options.storage)
+    sink = FrameSink(
+        path,
+        options.storage,
+        compression=options.compression,
+        compression_level=options.compression_level,
+        mode=options.mode,
+        write_index=options.write_index,
+        threads=options.thread_count,
+        resolved=output,
+    )
+    if indexed_columns(options):
+        from tfrecord_io.read import ColumnIndexes
+
+        sink.column_indexes = ColumnIndexes(path, indexed_columns(options), options.storage)
+    return sink
+
+
+def _open_shards(output: Output, options: WriteOptions) -> Sink:
+    """The sink of the shards of a dataset."""
     if options.write_index:
         from tfrecord_io.read import IndexWriter
 
