@@ -36,10 +36,10 @@ class RecordMemoryError(MemoryError):
 class RecordFile:
     """One open file, or a piece of one, read in blocks of `block_bytes`.
 
-    The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance; with
-    `in_segments` not that of a plain file, whose blocks are the few before segments of it are read. `recover`:
-    damaged compressed data is left out, see `gaps`; if it `asks`, each damage is an error until `pass_damage` is
-    called. `max_decompression_ratio` is that of `Limits`; for `raw` see `Source.open_stream`.
+    The compression "infer" is detected from the content. `ahead`: a thread reads the next block in advance; but not
+    where it is a plain file, and is read `in_segments` after its first blocks. `recover`: damaged compressed data is
+    left out, see `gaps`; if it `asks`, each damage is an error until `pass_damage` is called.
+    `max_decompression_ratio` is that of `Limits`; for `raw` see `Source.open_stream`.
     """
 
     def __init__(
@@ -192,9 +192,9 @@ class BlockWalker:
         self._recover = recover
         self.block: Block | None = None  # the current one of the file
         self._begin = 0  # of the rest of the block
-        # of the file, by `extend`; not met so far
+        # Damage of the file that `extend` passed, and the walk has not met: it is behind ``data``, in order.
         self._passed: deque[tuple[CompressionError, RecoveringStream.Gap | None]] = deque()
-        self._behind: Block | None = None  # with what follows the first of them, at which `block` ends
+        self._behind: Block | None = None  # once `recover` ended `block` at the first of these: what follows it
         self._closed = False
         self._upcoming: deque[RecordFile | Exception] = deque()
         self._waiting: deque[Source] = deque()  # taken from the sources, and not opened
@@ -282,7 +282,10 @@ class BlockWalker:
         return file
 
     def next_sources(self) -> Iterator[Source]:
-        """The next files, which are not opened, unless one is open; they are opened in their turn, or passed."""
+        """The next files, to look at before they are opened in their turn, or passed by `pass_files`.
+
+        None while a file is open, or opened in advance.
+        """
         if self.file is None and not self._upcoming and not self._closed:
             yield from tuple(self._waiting)
             for source in self._sources:
@@ -344,7 +347,7 @@ class BlockWalker:
             self.end_file()
 
     def _beyond_file(self, header: bytes) -> Fault | None:
-        """The fault of a length, which no checksum proves, that is beyond the end of a plain file."""
+        """The fault of a header, without a checked CRC, whose payload would end beyond the end of a plain file."""
         file = self.opened
         if (
             len(header) < FrameHeader.BYTES
@@ -361,8 +364,8 @@ class BlockWalker:
     def extend(self) -> bool:
         """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
 
-        Damage of a compressed file is passed, to what can be read behind it, as if that were the next bytes. It is met,
-        as an `error` or by what keeps bytes from being read, when the bytes before it are consumed.
+        Damage of a compressed file is passed: what can be read behind it is joined as if it were the next bytes. The
+        walk meets the damage, as its `error`, when the bytes before it are consumed.
         """
         assert self.block is not None
         if self._behind is not None:
@@ -465,7 +468,7 @@ class BlockWalker:
         return None if frames is None else EmbeddedSchema.content_of(self.data[: frames.consumed], check_crc=False)
 
     def locate_error(self, error: Exception) -> Exception:
-        """An error about the next record, with its position in the file: a source may have some of its records."""
+        """An error about the next record, with its place in its own file, where a source has records of others."""
         if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
             place = self.opened.origin(error.record)
             if place is not None:
@@ -483,7 +486,7 @@ class BlockWalker:
         return error
 
     def recover(self, error: Exception) -> bool:
-        """Go on after the record at ``data[0]``, or the end of what can be read, that `error` is about.
+        """Go on after the damage that `error` is about: the record at ``data[0]``, or what could not be read.
 
         False if `on_error` does not allow that, or the error is not about damage: the walk is to `fail` then.
         """
