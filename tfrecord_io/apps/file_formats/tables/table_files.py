@@ -63,7 +63,7 @@ class SourceOptions:
         ReadOptions(limits=self.limits)  # checks them
 
     def projection(self, names: Sequence[str]) -> Projection:
-        """The columns to read among `names`: selected ones and the filter's; all if the filter names others."""
+        """The columns to read among `names`: the selected ones and those of the filter; all if it names any other."""
         needed = () if self.filters is None else condition_of(self.filters).columns
         if not set(needed) <= set(names):
             return Projection(None)
@@ -92,10 +92,12 @@ class TableFiles:
 
     @classmethod
     def resolve(cls, paths: Sequence[str], formats: Sequence[Format], options: SourceOptions) -> Self:
-        """The files that paths mean, of a directory those of `formats`: if the first is typed, no type can be declared.
+        """The files that paths mean; of a directory, those with a suffix of `formats`.
 
         Raises
         ------
+        TypeError
+            A type is declared for a column in files of a format that states types.
         FileNotFoundError
             A path means no file.
         SchemaError
@@ -267,15 +269,15 @@ def arrow_errors(path: str, format: str) -> Iterator[None]:
 def meter_batches(
     batches: Iterator[pa.RecordBatch], rows: int | None, size: int | None, meter: ProgressMeter
 ) -> Iterator[pa.RecordBatch]:
-    """Pass on the batches of a file, and advance `meter` by the batch's share of `rows`, in bytes of `size`."""
-    done = counted = 0
+    """Pass on the batches of a file of `size` bytes and `rows`; `meter` gets each batch's share of the bytes."""
+    done = metered = 0  # rows, and bytes
     for batch in batches:
         yield batch
         done += len(batch)
         share = (size or 0) * min(done, rows) // rows if rows else 0
-        meter.advance(share - counted)
-        counted = share
-    meter.advance((size or 0) - counted)
+        meter.advance(share - metered)
+        metered = share
+    meter.advance((size or 0) - metered)
 
 
 def open_text_file(source: Source, meter: ProgressMeter | None = None) -> io.BufferedReader:
@@ -339,6 +341,7 @@ def write_table_rows(rows: pa.RecordBatchReader, target: Any, format: Format, **
 def _write_rows(
     reader: Any, target: Any, format: Format, open_writer: OpenWriter, *, options: ExportOptions, mode: Any
 ) -> WriteReport:
+    """Write the rows of a reader or a stream as one file, and publish it."""
     refuse_types(reader.schema, open_writer, format.instead)
     output = TableTarget(target, format, options, mode)
     try:
@@ -354,7 +357,7 @@ def _write_rows(
 
 
 class NumbersRows:
-    """Base class of writers in whose files rows have numbers, which go on in the next one of several files."""
+    """Base class of writers that write the number of each row: in a file after others, from `first_row` on."""
 
     first_row = 0
 
@@ -467,6 +470,7 @@ def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) 
 
 
 def _refuses(batch: pa.RecordBatch, open_writer: OpenWriter) -> bool:
+    """True if a batch cannot be written: tried in memory."""
     try:
         with open_writer(pa.BufferOutputStream(), batch.schema) as writer:
             writer.write_batch(batch)
@@ -497,7 +501,7 @@ class RowSlices:
 
     def check_end(self, total: int) -> None:
         """EncodeError if there are more or fewer rows than were counted."""
-        more = sum(map(len, self.take(1)))
+        more = sum(map(len, self.take(1)))  # 1 if a row was left
         if self._taken - more != total or more:
             reason = f"the source had {total} rows, and {self._taken}{' or more' * more} when it was read again"
             raise EncodeError(reason, expected=total, got=self._taken, hint="try again when no program writes to it")
