@@ -492,6 +492,7 @@ def _field(
     metadata: Mapping[bytes, bytes] | None = None,
     empty: str | None = None,
 ) -> Field:
+    """A field without a name; its attributes are in the order of those of `Field`."""
     attributes = (feature, encoding, required, default, metadata or {}, shape, part, empty)
     return Field("", type_, *attributes)  # type: ignore[arg-type]
 

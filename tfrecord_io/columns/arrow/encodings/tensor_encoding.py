@@ -65,7 +65,7 @@ class TensorEncoding(EncodingRules):
         Parameters
         ----------
         values : ndarray
-            The values of the feature: uint8, or int64 or float32 as `kind` says.
+            The values of the feature: uint8, or int64 or float32 as ``kind(element)`` says.
         offsets : ndarray
             Where each cell begins in `values`, from 0 on, and the end of the last.
         element, shape
@@ -78,7 +78,7 @@ class TensorEncoding(EncodingRules):
         """
 
     def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
-        """As `encode`: object arrays of bytes, any number of axes. Only if the encoding stores text."""
+        """As `encode`, for object arrays of bytes, of any shape. Only if the encoding stores text."""
         raise NotImplementedError
 
     def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
@@ -171,5 +171,5 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
 
 
 def refuse_widening(row: int, size: int) -> None:
-    """RowFault for text whose cells of one width take `size` bytes, which `Limits.expansion_bytes` has no room for."""
+    """Take `size` bytes for text in cells of one width; RowFault if `Limits.expansion_bytes` has no room for them."""
     TensorEncoding.reserve(row, size, f"its text takes {size} bytes in the column's width")
