@@ -399,9 +399,10 @@ class Batching:
             batches = drawn.batches.ends
         ends = [0]
         while ends[-1] < count:
+            # Up to the last batch that ends within `at_once` rows; or the next batch alone, if it has more.
             fitting, following = batches.searchsorted([ends[-1] + at_once, ends[-1]], side="right").tolist()
             ends.append(int(batches[max(fitting - 1, following)]))
-        return ends[1:] or ends
+        return ends[1:] or ends  # without rows, an empty run: its chunk may end the epoch
 
     def _represent_rows(self, reader: EpochReader, drawn: Drawn) -> Iterator[ArrayChunk]:
         """Turn rows into arrays, a few at a time where rows are copied, or have images, which grow when decoded."""
@@ -436,9 +437,10 @@ class Batching:
     def _represent(
         self, reader: EpochReader, part: NumberedBatch, size: int
     ) -> tuple[NumberedBatch, list[ColumnArrays], Array | None, Exception | None]:
-        """Represent rows as arrays: up to one that cannot be represented, whose error is the last value.
+        """Represent rows as arrays: up to one that cannot be represented, and must not be left out.
 
-        The third value are the indices of the rows that the arrays have, if others were left out.
+        Returns the rows, their arrays, the indices of the rows that the arrays have if others were left out, and the
+        error.
         """
         error: Exception | None = None
         kept: Array | None = None
