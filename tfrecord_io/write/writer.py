@@ -197,7 +197,7 @@ class Writer(PublishingWriter):
 
     def _write(self, data: Any, *, complete: bool = False) -> None:
         """Append `data`; `complete` states that nothing more follows."""
-        begun = False
+        begun = False  # to write, in this call and not in one of another thread
         try:
             with self._lock:
                 if self._sink.closed:
