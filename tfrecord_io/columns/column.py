@@ -478,8 +478,9 @@ class Column:
         from tfrecord_io.columns.arrow.buffers import writable as as_writable
         from tfrecord_io.columns.arrow.output.to_numpy import number_items
 
-        assert self.number_dtype is not None
-        numbers = number_items(array, self.number_dtype)
+        dtype = self.number_dtype
+        assert dtype is not None
+        numbers = number_items(array, dtype)
         return as_writable(numbers) if writable else numbers
 
     @property

@@ -275,6 +275,8 @@ class RawImageDecoder(ImageDecoder):
 
 def image_decoder(field: pa.Field) -> ImageDecoder | None:
     """The decoder of a column whose arrays are made of images; SchemaError if the metadata is damaged."""
+    if field.metadata is None:  # as of columns without a schema, of which there may be thousands
+        return None
     return ImageDecoder.from_field(field) or RawImageDecoder.from_field(field)
 
 

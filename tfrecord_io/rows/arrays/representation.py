@@ -570,17 +570,15 @@ def number_columns(
     `columns` are those of each batch.
     """
     rows, by_number = sum(map(len, batches)), {}
-    dtypes = (Column(type_).number_dtype for type_ in batches[0].schema.types)
-    numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
-    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
-    for index, dtype in numbers:
+    described = enumerate(map(Column, batches[0].schema.types))
+    numbers = [(index, column, dtype) for index, column in described if (dtype := column.number_dtype) is not None]
+    memory = Blocks(rows * sum(dtype.itemsize + 1 for *_, dtype in numbers))
+    for index, column, dtype in numbers:
         arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(attrgetter("null_count"), arrays))
-        values = (
-            memory.take(rows, dtype) if len(arrays) > 1 else Column(arrays[0].type).numbers(arrays[0], writable=True)
-        )
+        values = memory.take(rows, dtype) if len(arrays) > 1 else column.numbers(arrays[0], writable=True)
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
-    copied = [column for column in by_number.values() if len(batches) > 1 or column.missing is not None]
+    copied = [number for number in by_number.values() if len(batches) > 1 or number.missing is not None]
     if copied:
         NumberColumn.join(batches, copied, threads)
     return by_number
