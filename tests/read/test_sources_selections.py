@@ -37,6 +37,12 @@ def test_selections_follow_one_another(files: Path) -> None:
         tfr.read_table(source.select(["key"]), columns=["n"])
 
 
+def test_a_description_selects_more_of_a_dataset_with_a_selection(files: Path) -> None:
+    """A read for inspection counts the records of a kind itself, which is no contradiction to the dataset."""
+    source = tfr.dataset(files / "a", filters=f("n") > 3)
+    assert tfr.describe(source, filters=f("n") < 6).records == 2
+
+
 def test_the_files_of_a_sum_are_looked_up_again(files: Path, tmp_path: Path) -> None:
     shutil.copytree(files, tmp_path / "files")
     a, b = tmp_path / "files" / "a", tmp_path / "files" / "b"
