@@ -158,9 +158,10 @@ def tensors_to_values(tensors: TensorValues) -> Array:
     return tensors.data.view(dtype) if tensors.data.size else np.empty(0, dtype)
 
 
-def is_list_of_tensors(type_: pa.DataType) -> bool:
-    """True if each row is a list of tensors: the steps of a feature list."""
-    return bool((pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_any_tensor(type_.value_type))
+def has_nested_cells(type_: pa.DataType) -> bool:
+    """True if `column_to_nested_cells` takes columns of a type: tensors, and lists of them that have offsets."""
+    is_list = pa.types.is_list(type_) or pa.types.is_large_list(type_)
+    return is_any_tensor(type_.value_type if is_list else type_)
 
 
 def column_to_nested_cells(array: pa.Array, field: pa.Field) -> Array:

@@ -151,6 +151,11 @@ def is_list_of_arrays(field: pa.Field) -> bool:
     return metadata.get(PART_KEY) == CONTEXT.encode() and ShapeSource.entry_of(metadata) is not None
 
 
+def is_list_of_tensors(type_: pa.DataType) -> bool:
+    """True if a type is one of lists of tensors: the steps of a feature list, or the values of a feature."""
+    return is_list_like(type_) and is_any_tensor(type_.value_type)
+
+
 def step_field(field: pa.Field) -> pa.Field | None:
     """The field of one step, if the column is a feature list: lists of lists, or lists marked as a feature list.
 

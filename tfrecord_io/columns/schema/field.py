@@ -31,6 +31,7 @@ from tfrecord_io.columns.schema.column_features import (
     as_shape,
     check_shape,
     encoding_of,
+    is_list_of_tensors,
     shape_of,
     size_of,
     stored_as,
@@ -404,7 +405,7 @@ class Field:
     @property
     def is_list_of_arrays(self) -> bool:
         """True if the arrays of a row are the values of one context feature: see `tfrecord_io.list_`."""
-        if self.part != CONTEXT or not is_list_like(self.type) or not is_any_tensor(self.type.value_type):
+        if self.part != CONTEXT or not is_list_of_tensors(self.type):
             return False
         return ShapeSource.entry_of(self.metadata) is not None
 

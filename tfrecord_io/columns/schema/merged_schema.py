@@ -17,6 +17,7 @@ from tfrecord_io.columns.schema.column_features import (
     ENCODING_KEY,
     RAW,
     extension_encoding_of,
+    is_list_of_tensors,
     is_nested,
     needs_nesting,
     set_encoding,
@@ -190,9 +191,7 @@ def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:
 def _common_tensor_lists(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The lists of tensors of both, each of which is a value of its own, as are steps; None for other columns."""
     x, y = a.type, b.type
-    if x.equals(y) or x.id != y.id or not is_list_like(x):
-        return None
-    if not (is_any_tensor(x.value_type) and is_any_tensor(y.value_type)):
+    if x.equals(y) or x.id != y.id or not (is_list_of_tensors(x) and is_list_of_tensors(y)):
         return None
     if t.is_fixed_size_list(x) and x.list_size != y.list_size:
         return None

@@ -12,11 +12,12 @@ from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import struct_fields
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
-from tfrecord_io.columns.arrow.input.tensor_cast import is_list_of_tensors, tensor_cast
+from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows, first_failing, first_refused
 from tfrecord_io.columns.arrow.tensor_values import column_to_tensors, tensors_to_values
+from tfrecord_io.columns.schema.column_features import is_list_of_tensors
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, value_type

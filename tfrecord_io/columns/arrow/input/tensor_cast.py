@@ -34,7 +34,7 @@ from tfrecord_io.columns.arrow.tensor_values import (
     shapes_of_counts,
     tensors_to_column,
 )
-from tfrecord_io.columns.schema.column_features import fixed_part
+from tfrecord_io.columns.schema.column_features import fixed_part, is_list_of_tensors
 from tfrecord_io.columns.schema.tensor_types import (
     TENSOR_ENCODINGS,
     Shape,
@@ -82,11 +82,6 @@ def _cast_to_tensors(tensors: TensorValues, from_lists: bool, rows: int, target:
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
-
-
-def is_list_of_tensors(type_: pa.DataType) -> bool:
-    """True if a type is one of lists of tensors: the steps of a feature list, or the values of a feature."""
-    return is_list_like(type_) and is_any_tensor(type_.value_type)
 
 
 def _cast_to_lists(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:

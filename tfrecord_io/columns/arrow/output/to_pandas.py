@@ -26,7 +26,7 @@ from tfrecord_io.columns.arrow.casts import one_dictionary
 from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.columns.arrow.periods_and_intervals import labels_from_json, series_of_categories, series_of_pandas
-from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, is_list_of_tensors
+from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, has_nested_cells
 from tfrecord_io.columns.schema.pandas_metadata import (
     KEY,
     UNNAMED,
@@ -525,7 +525,7 @@ def _scalars_of_tensors(table: pa.Table, at: int) -> Array | pd.Series:
 def _cells(table: pa.Table, at: int) -> Array:
     """A column of tensors, or of lists of them, as ndarrays; of structs as dicts."""
     field, chunks = table.schema.field(at), table.column(at).chunks
-    if is_any_tensor(field.type) or is_list_of_tensors(field.type):
+    if has_nested_cells(field.type):
         return np.concatenate([np.empty(0, object), *(column_to_nested_cells(chunk, field) for chunk in chunks)])
     values = (cell(chunk, row, field) for chunk in chunks for row in range(len(chunk)))
     return np.fromiter(values, object, table.num_rows)

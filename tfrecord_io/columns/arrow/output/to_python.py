@@ -22,8 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, numpy_dtype
-from tfrecord_io.columns.arrow.tensor_values import column_to_nested_cells, is_list_of_tensors
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor
+from tfrecord_io.columns.arrow.tensor_values import column_to_nested_cells, has_nested_cells
 from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like, is_text, types_within
 
 NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
@@ -42,7 +41,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     array([1, 2])
     """
     type_ = column.type
-    if is_any_tensor(type_) or is_list_of_tensors(type_):
+    if has_nested_cells(type_):
         return _copy_tensors(column_to_nested_cells(column.slice(row, 1), field or pa.field("", type_))[0])
     if is_text(type_) or is_bytes(type_):  # a scalar would be another copy
         return column.slice(row, 1).to_numpy(zero_copy_only=False)[0]
@@ -60,7 +59,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
 
 def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The rows of a column as Python values: lists and tensors as lists."""
-    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
+    if not has_nested_cells(field.type):
         return [value for chunk in column.chunks for value in python_values(chunk)]
     return [_to_lists(tensor) for chunk in column.chunks for tensor in column_to_nested_cells(chunk, field)]
 
