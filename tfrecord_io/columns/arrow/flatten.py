@@ -258,10 +258,8 @@ def feature_column(
 def value_list(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
     """The column of a feature whose values are the rows of a column; `rows` has the offsets of the values."""
     if step.null_count:
-        assert rows.offsets is not None
-        row = int(np.searchsorted(rows.offsets, int(np.argmin(step.mask)), side="right")) - 1
-        reason = "a list of arrays has a null, which cannot be stored in its feature"
-        raise EncodeError(reason, feature=step.name, record=rows.base + row, hint="leave the null out")
+        reason, row = "a list of arrays has a null, which cannot be stored in its feature", int(np.argmin(step.mask))
+        raise EncodeError(reason, feature=step.name, record=rows.row_of(row), hint="leave the null out")
     values, ends = step.values, step.value_offsets
     return feature_column(step.name, step.kind, rows, values, offsets=rows.offsets, value_offsets=ends)
 

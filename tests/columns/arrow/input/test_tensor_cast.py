@@ -16,7 +16,7 @@ from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.input.from_arrays import tensors_of
 from tfrecord_io.columns.arrow.input.schema_cast import cast_columns
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast, tensors_fit
-from tfrecord_io.columns.arrow.tensor_values import column_to_cells
+from tfrecord_io.columns.arrow.tensor_values import cells_to_column, column_to_cells
 from tfrecord_io.columns.schema.tensor_types import tensor_field
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.testing.tensor_encoding_suite import NAMES
@@ -154,3 +154,13 @@ def test_tensors_of_one_dimension_become_lists() -> None:
 def test_nulls_alone_are_any_tensors() -> None:
     batch = pa.record_batch([pa.nulls(2)], names=["x"])
     assert cast_columns(batch, pa.schema([FIXED]))[0].null_count == 2
+
+
+@pytest.mark.parametrize("arrays", [[None, None], [np.ones((2, 3), np.uint8), None]])
+def test_null_rows_are_null_lists_of_a_fixed_number_of_tensors(arrays: list[Any]) -> None:
+    element = Dtype.of_name("uint8")
+    source, item = tensor_field("x", element, (2, 3)), tensor_field("x", element, (3,))
+    array = cells_to_column(arrays, element, (2, 3))
+    lists = tensor_cast(array, source, item.with_type(pa.list_(item.type, 2)))
+    assert lists.is_valid().to_pylist() == [array is not None for array in arrays]
+    assert len(lists.flatten()) == 2 * (len(arrays) - lists.null_count)

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
+from tfrecord_io.columns.arrow.decode.lists import wrap
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
 from tfrecord_io.columns.arrow.flatten import Rows, flatten
 from tfrecord_io.columns.arrow.plain_values import native, plain_array
@@ -91,8 +92,8 @@ def _cast_to_lists(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Ar
         whole = _tensors(array, source, target)
         items, counts, valid, from_lists = _split_tensors(whole, target), whole.shape_matrix[:, 0], whole.valid, False
     elif is_list_like(source.type):
-        lists, of_values = ArrayBuffers(array), source.with_type(source.type.value_type)
-        valid, counts = lists.valid, lists.lengths
+        buffers, of_values = ArrayBuffers(array), source.with_type(source.type.value_type)
+        valid, counts = buffers.valid, buffers.lengths
         counts = counts if valid is None else counts[valid]
         values = array.flatten()
         if pa.types.is_null(of_values.type):
@@ -101,32 +102,23 @@ def _cast_to_lists(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Ar
     else:
         reason = f"a column of {source.type} is not one of lists of arrays"
         raise EncodeError(reason, feature=source.name, hint="pass a list of arrays for each row")
-    offsets = offsets_of(counts)
+    offsets = offsets_of(counts if valid is None else scatter(counts, valid))
+    lists = Rows(target.name, 0, rows, offsets=offsets)
     if items.valid is not None:
-        row = int(np.searchsorted(offsets, int(items.valid.argmin()), side="right")) - 1
-        raise EncodeError("an array in its list is missing", record=_row(row, valid), hint="leave it out of the list")
+        row = lists.row_of(int(items.valid.argmin()))
+        raise EncodeError("an array in its list is missing", record=row, hint="leave it out of the list")
     try:
-        tensors = _cast_to_tensors(items, from_lists, int(offsets[-1]), item)
+        tensors = _cast_to_tensors(items, from_lists, lists.slots, item)
     except EncodeError as error:
-        if error.record is not None:
-            error.record = _row(int(np.searchsorted(offsets, error.record, side="right")) - 1, valid)
+        error.record = None if error.record is None else lists.row_of(error.record)
         raise
     size = target.type.list_size if pa.types.is_fixed_size_list(target.type) else None
     if size is not None and np.any(bad := counts != size):
         row = int(bad.argmax())
         reason = f"it has {counts[row]} arrays, and the schema declares {size}"
         raise EncodeError(reason, record=_row(row, valid), expected=size, got=int(counts[row]))
-    nulls, validity = (0, None) if valid is None else (rows - int(np.count_nonzero(valid)), bitmap_of(valid))
-    if size is not None:
-        at = np.arange(int(offsets[-1])).reshape(-1, size)
-        at = at if valid is None else scatter(at, valid)
-        buffers = [None if validity is None else pa.py_buffer(validity)]
-        return pa.Array.from_buffers(
-            target.type, rows, buffers, nulls, children=[tensors.take(pa.array(at.reshape(-1)))]
-        )
-    if valid is not None:
-        offsets = offsets_of(scatter(counts, valid))
-    return list_array(target.type, rows, nulls=nulls, validity=validity, offsets=offsets, values=tensors)
+    validity = None if valid is None else bitmap_of(valid)
+    return wrap(target.type, rows, nulls=rows - len(counts), validity=validity, offsets=offsets, values=tensors)
 
 
 def _split_tensors(tensors: TensorValues, target: pa.Field) -> TensorValues:
@@ -238,21 +230,23 @@ def _reshape(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) ->
 
 
 def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
-    """Tensors of one dimension as lists of the declared type."""
-    element = tensors.element
-    if tensors.rank > 1 and not element.marked and _depth(target.type) == tensors.rank:
-        return _nested_lists(tensors, rows, target.type)
-    if tensors.rank != 1 or not is_list_like(target.type) or element.marked:
+    """Tensors as lists of the declared type, a level for each dimension."""
+    element, depth = tensors.element, _depth(target.type)
+    if element.marked or depth == 0 or tensors.rank not in (1, depth):  # Arrow refuses more levels than dimensions
         reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
         raise EncodeError(reason, feature=target.name, expected=str(target.type), hint="declare them by tfr.tensor()")
+    shapes = tensors.shape_matrix
     values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
-    counts, validity = tensors.counts, None
+    for axis in reversed(range(1, tensors.rank)):
+        sizes = np.repeat(shapes[:, axis], shapes[:, :axis].prod(axis=1))
+        inner = pa.large_list(values.type)
+        values = list_array(inner, len(sizes), nulls=0, validity=None, offsets=offsets_of(sizes), values=values)
+    counts, validity = shapes[:, 0], None
     if tensors.valid is not None:
         counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
-    lists = pa.large_list(element.arrow)
-    return list_array(
-        lists, rows, nulls=rows - len(tensors), validity=validity, offsets=offsets_of(counts), values=values
-    ).cast(target.type)
+    whole, nulls = pa.large_list(values.type), rows - len(tensors)
+    lists = list_array(whole, rows, nulls=nulls, validity=validity, offsets=offsets_of(counts), values=values)
+    return lists.cast(target.type)
 
 
 def _depth(type_: pa.DataType) -> int:
@@ -261,23 +255,6 @@ def _depth(type_: pa.DataType) -> int:
     while is_list_like(type_):
         type_, depth = type_.value_type, depth + 1
     return depth
-
-
-def _nested_lists(tensors: TensorValues, rows: int, type_: pa.DataType) -> pa.Array:
-    """Tensors as lists of lists, a level for each dimension."""
-    shapes, element = tensors.shape_matrix, tensors.element
-    values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
-    for axis in reversed(range(1, tensors.rank)):
-        sizes = np.repeat(shapes[:, axis], shapes[:, :axis].prod(axis=1))
-        lists = pa.large_list(values.type)
-        values = list_array(lists, len(sizes), nulls=0, validity=None, offsets=offsets_of(sizes), values=values)
-    counts, validity = shapes[:, 0], None
-    if tensors.valid is not None:
-        counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
-    lists, nulls = pa.large_list(values.type), rows - len(tensors)
-    return list_array(lists, rows, nulls=nulls, validity=validity, offsets=offsets_of(counts), values=values).cast(
-        type_
-    )
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
@@ -363,8 +340,8 @@ class ListTensors:
         try:
             self._items = CellTensors([item for cell in lists for item in cell])
         except EncodeError as error:
-            if error.record is not None:
-                error.record = int(np.searchsorted(self._offsets, error.record, side="right")) - 1
+            rows = Rows("", 0, len(lists), offsets=self._offsets)
+            error.record = None if error.record is None else rows.row_of(error.record)
             raise
         self.nbytes = self._items.nbytes
 
