@@ -204,6 +204,11 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
 }
 
 
+def _ask_once(read: Callable[[], Any], question: Callable[[Any], Any], *known: Any) -> Any:
+    """Ask a manifest as `ask_again` does first, and do not look again."""
+    return question(known[0] if known else read())
+
+
 FAULTS_OF_THREE: dict[str, tuple[str, Patch]] = {
     "the staged shards of the writer before the one that is replaced are forgotten": (
         "s3",
@@ -217,15 +222,12 @@ FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
     "a reader whose part is gone does not look again": (
         "s3 grown+parts append:1 append:2 append:3 ; table | append:4 append:5 append:6 append:7",
         ">1",
-        both(
-            set_to(manifest_sources, "ask_again", lambda read, question: question(read())),
-            set_to(manifest, "ask_again", lambda read, question: question(read())),
-        ),
+        both(set_to(manifest_sources, "ask_again", _ask_once), set_to(manifest, "ask_again", _ask_once)),
     ),
     "a writer whose part is gone does not look again": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 | append:5 append:6 append:7 append:8",
         ">1",
-        set_to(place_remote, "ask_again", lambda read, question: question(read())),
+        set_to(place_remote, "ask_again", _ask_once),
     ),
     "clean removes parts without a change of the manifest": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 append:5 append:6 | clean",
