@@ -432,8 +432,13 @@ class ManifestColumns(ManyFiles):
         return ReadingOrder(len(self), np.argsort(places[of_files], kind="stable"))
 
     @property
+    def bounds(self) -> Mapping[str, FolderBounds]:
+        """The bounds of partition columns that are known without a look at the files: none."""
+        return {}
+
+    @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
-        return [({}, len(self))]
+        return [(self.bounds, len(self))]
 
     @cached_property
     def ordered_folders(self) -> tuple[str, str] | None:

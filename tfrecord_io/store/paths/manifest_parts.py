@@ -73,11 +73,6 @@ class ManifestPart(NamedTuple):
     crc32c: int  # of its `size` bytes
     values: tuple[tuple[str, FolderBounds], ...] = ()  # of partition columns; one that is left out may have any
 
-    def may_be_in(self, pairs: Sequence[tuple[str, str | None]]) -> bool:
-        """True if a folder with these columns and values can be in it."""
-        bounds = dict(self.values)
-        return all(bounds[column].may_have_text(text) for column, text in pairs if column in bounds)
-
     @property
     def can_be_read(self) -> bool:
         """True if it may have as many bytes as it states."""
@@ -255,6 +250,36 @@ class StoredPart:
     def __len__(self) -> int:
         return self.part.files
 
+    @property
+    def record_count(self) -> int:
+        """The number of records in all files."""
+        return self.part.records
+
+    @property
+    def byte_count(self) -> int:
+        """The size of all files in bytes."""
+        return self.part.bytes
+
+    @property
+    def largest_number(self) -> int:
+        """The largest number of a shard in the names; -1 if none has one."""
+        return self.part.largest
+
+    @property
+    def have_ids(self) -> bool:
+        """True if all names have the id of the write that added the shard."""
+        return self.part.have_ids
+
+    @property
+    def ordered_folders(self) -> tuple[str, str] | None:
+        """The first and the last folder, if the files are in the order of folders."""
+        return self.part.folders
+
+    @property
+    def bounds(self) -> Mapping[str, FolderBounds]:
+        """The bounds of partition columns; a column that is left out may have any value."""
+        return dict(self.part.values)
+
     def with_reader(self, reader: PartReader) -> StoredPart:
         """The part, to be read by a reader."""
         return StoredPart(self.part, reader, self.__dict__.get("files"))
@@ -312,10 +337,10 @@ class PartedFiles(ManyFiles):
         """True if the files are known to be in the order of folders, without a look at the parts."""
         last: str | None = None
         for piece in self.pieces:
-            bounds = piece.part.folders if isinstance(piece, StoredPart) else piece.ordered_folders
-            if bounds is None or not (last in (None, bounds[0]) or is_folder_before(str(last), bounds[0])):
+            folders = piece.ordered_folders
+            if folders is None or not (last in (None, folders[0]) or is_folder_before(str(last), folders[0])):
                 return False
-            last = bounds[1]
+            last = folders[1]
         return True
 
     @property
@@ -354,7 +379,8 @@ class PartedFiles(ManyFiles):
         """The number behind the files of a folder, or where they would be, of files in order; None if unknown."""
         begin = 0
         for piece, end in zip(self.pieces, self._ends, strict=True):
-            first, last = _ordered_folders(piece)
+            assert piece.ordered_folders is not None
+            first, last = piece.ordered_folders
             if is_folder_before(folder, first):
                 return begin
             if folder != last and not is_folder_before(last, folder):
@@ -364,8 +390,7 @@ class PartedFiles(ManyFiles):
 
     @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
-        bounds = (dict(piece.part.values) if isinstance(piece, StoredPart) else {} for piece in self.pieces)
-        return list(zip(bounds, self._ends, strict=True))
+        return [(piece.bounds, end) for piece, end in zip(self.pieces, self._ends, strict=True)]
 
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order; the parts of others are not read."""
@@ -428,11 +453,11 @@ class PartedFiles(ManyFiles):
 
     @property
     def record_count(self) -> int:
-        return sum(p.part.records if isinstance(p, StoredPart) else p.record_count for p in self.pieces)
+        return sum(piece.record_count for piece in self.pieces)
 
     @property
     def byte_count(self) -> int:
-        return sum(p.part.bytes if isinstance(p, StoredPart) else p.byte_count for p in self.pieces)
+        return sum(piece.byte_count for piece in self.pieces)
 
     @property
     def folder_names(self) -> Sequence[str]:
@@ -440,12 +465,11 @@ class PartedFiles(ManyFiles):
 
     @property
     def largest_number(self) -> int:
-        numbers = (p.part.largest if isinstance(p, StoredPart) else p.largest_number for p in self.pieces)
-        return max(numbers, default=-1)
+        return max((piece.largest_number for piece in self.pieces), default=-1)
 
     @property
     def have_ids(self) -> bool:
-        return all(p.part.have_ids if isinstance(p, StoredPart) else p.have_ids for p in self.pieces)
+        return all(piece.have_ids for piece in self.pieces)
 
     def has_path_with(self, text: str) -> bool:
         return any(_columns(piece).has_path_with(text) for piece in reversed(self.pieces))
@@ -460,7 +484,7 @@ class PartedFiles(ManyFiles):
         if len(paths) > SIZES.part:  # of so many files, most parts have some
             return self.columns.numbers_of(paths)
         numbers: dict[str, int] = {}
-        may_be_in = _folders_to_look_for(path.rpartition("/")[0] for path in paths)
+        may_be_in = _folder_filter(path.rpartition("/")[0] for path in paths)
         for piece, end in zip(reversed(self.pieces), reversed(self._ends), strict=True):
             folders = {*may_be_in(piece)}
             left = [path for path in paths if path not in numbers and path.rpartition("/")[0] in folders]
@@ -470,12 +494,12 @@ class PartedFiles(ManyFiles):
         return list(map(numbers.get, paths))
 
     def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
-        pieces = (p for p in self.pieces if not isinstance(p, StoredPart) or may_be(dict(p.part.values)))
+        pieces = (piece for piece in self.pieces if may_be(piece.bounds))
         return list(dict.fromkeys(name for piece in pieces for name in _columns(piece).folder_names))
 
     def folders_among(self, names: Collection[str]) -> set[str]:
         found: set[str] = set()
-        may_be_in = _folders_to_look_for(names)
+        may_be_in = _folder_filter(names)
         for piece in reversed(self.pieces):
             left = [name for name in may_be_in(piece) if name not in found]
             found |= _columns(piece).folders_among(left) if left else set()
@@ -483,7 +507,7 @@ class PartedFiles(ManyFiles):
 
     def without_folders(self, names: Collection[str]) -> ManifestFiles:
         pieces: list[Piece] = []
-        may_be_in = _folders_to_look_for(names)
+        may_be_in = _folder_filter(names)
         for piece in self.pieces:
             gone = may_be_in(piece)
             left = _columns(piece).without_folders(gone) if gone else piece
@@ -491,8 +515,7 @@ class PartedFiles(ManyFiles):
         return PartedFiles(pieces)
 
     def rows_before(self, numbers: Sequence[int]) -> list[int]:
-        counts = [p.part.records if isinstance(p, StoredPart) else p.record_count for p in self.pieces]
-        begins, all_numbers = [0, *accumulate(counts)], np.array(numbers, np.int64)
+        begins, all_numbers = [0, *accumulate(piece.record_count for piece in self.pieces)], np.array(numbers, np.int64)
         which, rows = np.searchsorted(self._ends, all_numbers, side="right"), np.empty(len(numbers), np.int64)
         for at in np.unique(which).tolist():
             inside = all_numbers[which == at] - (self._ends[at - 1] if at else 0)
@@ -543,28 +566,22 @@ def _columns(piece: Piece) -> ManifestColumns:
     return piece.files if isinstance(piece, StoredPart) else piece
 
 
-def _folders_to_look_for(names: Iterable[str]) -> Callable[[Piece], list[str]]:
-    """A function that returns which of these folders can be in a piece, by the bounds that a manifest states of it."""
-    pairs_of: dict[str, tuple[tuple[str, str | None], ...]] = {}
-    for name in names:
-        if name not in pairs_of:
-            pairs_of[name] = ()
-            with suppress(SchemaError):  # of a folder whose values nobody can read: it can be anywhere
-                pairs_of[name] = ColumnFolder.pairs_in(f"/{name}/", "/")
+def _folder_filter(names: Iterable[str]) -> Callable[[Piece], list[str]]:
+    """Return a function that filters these folders to the ones a piece may have, by its bounds."""
+    pairs_of: dict[str, Sequence[tuple[str, str | None]]] = dict.fromkeys(names, ())
+    for name in pairs_of:
+        with suppress(SchemaError):  # of a folder whose values nobody can read: it can be anywhere
+            pairs_of[name] = ColumnFolder.pairs_in(f"/{name}/", "/")
 
     def may_be_in(piece: Piece) -> list[str]:
-        if not isinstance(piece, StoredPart):
-            return [*pairs_of]
-        return [name for name, pairs in pairs_of.items() if piece.part.may_be_in(pairs)]
+        bounds = piece.bounds
+        return [
+            name
+            for name, pairs in pairs_of.items()
+            if all(bounds[column].may_have_text(text) for column, text in pairs if column in bounds)
+        ]
 
     return may_be_in
-
-
-def _ordered_folders(piece: Piece) -> tuple[str, str]:
-    """The first and the last folder of a piece that is in the order of reading."""
-    folders = piece.part.folders if isinstance(piece, StoredPart) else piece.ordered_folders
-    assert folders is not None
-    return folders
 
 
 def _end_of_folder_in(files: ManifestColumns, folder: str, begin: int) -> int | None:
