@@ -110,13 +110,13 @@ class AllFiles(ABC):
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         """The numbers of the files of these paths; None for one that is not there."""
 
-    @abstractmethod
     def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
-        """Like `folder_names`, without those of parts in which, by the bounds of their values, no wanted one may be."""
+        """The `folder_names` without those in parts whose bounds of values `may_be` rules out."""
+        return self.folder_names
 
-    @abstractmethod
     def folders_among(self, names: Collection[str]) -> set[str]:
-        """Which of these folders have files."""
+        """Filter folders to those with files."""
+        return {*names}.intersection(self.folder_names)
 
     @abstractmethod
     def without_folders(self, names: Collection[str]) -> ManifestFiles:
@@ -195,12 +195,6 @@ class ListedFiles(AllFiles):
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         numbers = {file.path: number for number, file in enumerate(self._files)}
         return list(map(numbers.get, paths))
-
-    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
-        return self.folder_names
-
-    def folders_among(self, names: Collection[str]) -> set[str]:
-        return {*names}.intersection(self.folder_names)
 
     def without_folders(self, names: Collection[str]) -> ManifestFiles:
         return tuple(file for file in self._files if os.path.dirname(file.path) not in names)
@@ -491,12 +485,6 @@ class ManifestColumns(ManyFiles):
 
     def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
         return self
-
-    def folder_names_where(self, may_be: Callable[[Mapping[str, FolderBounds]], bool]) -> Sequence[str]:
-        return self.folder_names
-
-    def folders_among(self, names: Collection[str]) -> set[str]:
-        return {*names}.intersection(self.folder_names)
 
     def without_folders(self, names: Collection[str]) -> ManifestColumns:
         is_left = np.array([folder not in names for folder in self.folder_names], bool)

@@ -461,7 +461,7 @@ class PartedFiles(ManyFiles):
 
     @property
     def folder_names(self) -> Sequence[str]:
-        return list(dict.fromkeys(name for piece in self.pieces for name in _columns(piece).folder_names))
+        return self.folder_names_where(lambda bounds: True)
 
     @property
     def largest_number(self) -> int:
