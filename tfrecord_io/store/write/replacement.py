@@ -186,10 +186,8 @@ class ReplaceableDataset:
         history = self.manifest.history or History()
         if not history.runs:
             return {path: history.runs_of(records) for path, records in files.items()}
-        begins = self.ask(lambda manifest: manifest.first_rows([*files]))
-        order = sorted(files, key=begins.__getitem__)
-        pieces = history.split_at([(begins[path], files[path]) for path in order], self.manifest.records)
-        return {path: runs for path, (_, runs) in zip(order, pieces, strict=False)}
+        pieces = self.ask(lambda manifest: [*_split_history(manifest, files)])
+        return {path: runs for path, (_, runs) in pieces if path is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,12 +290,21 @@ class ReplaceShards(ChangeById):
         new = {shard.files[0].path: shard.runs for shard in self.new}
         gone = {file.path: file.records for shard in self.new for file in shard.files}
         gone.update((file.path, file.records) for file in self.dropped)
-        begins = manifest.first_rows([*gone])
-        order = sorted(gone, key=begins.__getitem__)
-        pieces = manifest.history.split_at([(begins[path], gone[path]) for path in order], manifest.records)
-        for path, (before, _) in zip([*order, None], pieces, strict=True):
+        for path, (before, _) in _split_history(manifest, gone):
             yield from before
             yield from () if path is None else new.get(path, ())
+
+
+def _split_history(manifest: Manifest, files: Mapping[str, int]) -> Iterator[tuple[str | None, tuple[Runs, Runs]]]:
+    """The paths of files in the manifest's order, with the runs before each, and those of its rows.
+
+    `files` has the number of records by path. At the end, None with the runs behind them, and none.
+    """
+    begins = manifest.first_rows([*files])
+    order = sorted(files, key=begins.__getitem__)
+    history = manifest.history or History()
+    pieces = history.split_at([(begins[path], files[path]) for path in order], manifest.records)
+    return zip([*order, None], pieces, strict=True)
 
 
 def _changed_error(place: Place, verb: str) -> OSError:
