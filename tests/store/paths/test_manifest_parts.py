@@ -25,7 +25,7 @@ from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
-from tfrecord_io.store.paths import manifest_parts
+from tfrecord_io.store.paths import manifest_parts, manifest_sources
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest, Upkeep, format_manifest, parse_manifest
@@ -210,6 +210,13 @@ def test_of_added_files_the_parts_of_their_folders_alone_are_read() -> None:
     tail = columns((NEW._replace(path=f"day=0/part-00099-{OTHER}.tfrecord"), NEW))
     order = PartedFiles([*pieces, tail]).reading_order.all_numbers  # an error if the second one is read
     assert order.tolist() == [0, 1, 2, 9, 3, 4, 5, 6, 7, 8, 10]
+
+
+def test_the_order_of_a_dataset_that_has_grown_is_known_without_its_parts() -> None:
+    pieces = [StoredPart(pack(columns(FILES[:6]), "part")[0]), columns(FILES[6:])]
+    manifest = Manifest("part", ID, PartedFiles(pieces), partition_by=("day",))
+    dataset = manifest_sources._Dataset(manifest.version(LocalFileSystem(), PATH), ("day",), 7, PartedFiles(pieces))
+    assert dataset.order.all_numbers.tolist() == [*range(7)]  # an error if the first one is read
 
 
 def arranged(files: ManifestFiles) -> tuple[ManifestFiles, list[int]]:

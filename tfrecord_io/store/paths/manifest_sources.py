@@ -97,6 +97,8 @@ class _Dataset:
     @cached_property
     def order(self) -> ReadingOrder:
         """The order in which the files are read: by folder, and in each by their order in the manifest."""
+        if self._are_in_order:
+            return ReadingOrder(self.count)
         order = self._ask(lambda files: files.reading_order if len(files) == self.count else None)
         return self.files.reading_order if order is None else order
 
@@ -230,7 +232,7 @@ class ManifestSources(Sources):
     @property
     def _is_whole(self) -> bool:
         """True if these are all files of the dataset, in the order of reading."""
-        return self._picked == range(self._dataset.count) if isinstance(self._picked, range) else False
+        return isinstance(self._picked, range) and self._picked == range(self._dataset.count)
 
     @property
     def are_of_manifest(self) -> bool:
