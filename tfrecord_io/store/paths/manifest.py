@@ -615,7 +615,7 @@ class _Parser:
                 bytes=size,
                 largest=self._get(entry, "largest", int, range(-1, 2**63).__contains__),
                 have_ids=self._get(entry, "have_ids", bool),
-                folders=self._folders_of_part(entry),
+                folders=self._get_pair(entry, "folders", str),
                 size=self._get(entry, "size", int, _COUNTS.__contains__),
                 raw=self._get(entry, "raw", int, _COUNTS.__contains__),
                 crc32c=int(self._get(entry, "crc32c", str, _CRC.fullmatch), 16),
@@ -631,33 +631,14 @@ class _Parser:
             _refuse(self._path, "a file beside its parts states more than a part has")
         return PartedFiles([*pieces, last])
 
-    def _folders_of_part(self, entry: dict[str, Any]) -> tuple[str, str] | None:
-        if entry.get("folders") is None:
-            return None
-        first, last = self._get(
-            entry, "folders", list, lambda pair: len(pair) == 2 and all(type(folder) is str for folder in pair)
-        )
-        return first, last
-
     def _values_of_part(self, entry: dict[str, Any]) -> Iterator[tuple[str, FolderBounds]]:
         """The bounds of the values of partition columns in a part, which older releases do not state."""
         for column, stated in (self._get(entry, "values", dict) if "values" in entry else {}).items():
             if not isinstance(stated, dict):
                 _refuse(self._path, f"the 'values' of a part are {printable(repr(stated), 80)}")
-            texts, integers = self._bounds(stated, "texts", str), self._bounds(stated, "integers", int)
+            texts = self._get_pair(stated, "texts", str, ascends=True)
+            integers = self._get_pair(stated, "integers", int, ascends=True)
             yield column, FolderBounds(texts, integers, self._get(stated, "nulls", bool))
-
-    def _bounds(self, stated: dict[str, Any], name: str, type_: type) -> tuple[Any, Any] | None:
-        """The least and the greatest value of a column in the folders of a part."""
-        if stated.get(name) is None:
-            return None
-        first, last = self._get(
-            stated,
-            name,
-            list,
-            lambda pair: len(pair) == 2 and all(type(bound) is type_ for bound in pair) and pair[0] <= pair[1],
-        )
-        return first, last
 
     def _upkeep(self, document: dict[str, Any]) -> Upkeep:
         if "revision" not in document:
@@ -756,6 +737,20 @@ class _Parser:
         if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
+
+    def _get_pair(
+        self, document: dict[str, Any], name: str, type_: type, *, ascends: bool = False
+    ) -> tuple[Any, Any] | None:
+        """Get the pair `name` of the document, None by default, of exactly this type, perhaps ascending."""
+
+        def holds(pair: list[Any]) -> bool:
+            are_typed = len(pair) == 2 and all(type(value) is type_ for value in pair)
+            return are_typed and (not ascends or pair[0] <= pair[1])
+
+        if document.get(name) is None:
+            return None
+        first, last = self._get(document, name, list, holds)
+        return first, last
 
     def _get_list(
         self, document: dict[str, Any], name: str, types: Any = object, holds: Callable[[Any], object] | None = None
