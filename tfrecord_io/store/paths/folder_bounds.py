@@ -89,14 +89,14 @@ class FolderBounds(NamedTuple):
         """
         columns: dict[str, pa.Array] = {}
         for field in fields:
+            of_field = [bounds.get(field.name) for bounds in all_bounds]
             pairs: list[Any] = [None] * len(all_bounds)
-            if t.is_integer(field.type):
-                pairs = [bounds[field.name].integers if field.name in bounds else None for bounds in all_bounds]
+            if is_integer := t.is_integer(field.type):
+                pairs = [bounds and bounds.integers for bounds in of_field]
             elif _has_order_of_texts(field.type):
-                pairs = [bounds[field.name].texts if field.name in bounds else None for bounds in all_bounds]
-            stated = pa.int64() if t.is_integer(field.type) else pa.string()
+                pairs = [bounds and bounds.texts for bounds in of_field]
             for at, name in enumerate(("least", "greatest")):
-                values = pa.array([None if pair is None else pair[at] for pair in pairs], stated)
+                values = pa.array([pair and pair[at] for pair in pairs], pa.int64() if is_integer else pa.string())
                 try:
                     columns[f"{name} {field.name}"] = values.cast(field.type)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # a value is none of the type
