@@ -172,7 +172,7 @@ def test_questions_about_some_files_have_the_same_answers(layout: Layout, number
         assert files.numbers_of([*paths, "a=7/none"]) == [*wanted, None]
         assert files.rows_before(wanted) == listed.rows_before(wanted)
         assert files.folders_among(folders) == listed.folders_among(folders)
-        assert files.without_folders(folders) == listed.without_folders(folders)
+        assert files.leave_out_folders(folders) == listed.leave_out_folders(folders)
         assert manifest.first_rows(paths) == plain.first_rows(paths)
         assert manifest.files_of(paths) == plain.files_of(paths)
         assert manifest.folders_without(paths) == plain.folders_without(paths)

@@ -15,18 +15,18 @@ from tfrecord_io.write.partition_folders import folder_values
 
 
 def test_bounds_are_of_texts_and_of_integers() -> None:
-    found = FolderBounds.in_folders(["a=7/b=x", "a=10/b=%C3%A9", "a=-03/b=__HIVE_DEFAULT_PARTITION__"])
+    found = FolderBounds.from_folders(["a=7/b=x", "a=10/b=%C3%A9", "a=-03/b=__HIVE_DEFAULT_PARTITION__"])
     assert found == {
         "a": FolderBounds(("-03", "7"), (-3, 10), nulls=False),
         "b": FolderBounds(("x", "é"), None, nulls=True),
     }
-    assert FolderBounds.in_folders(["a=__HIVE_DEFAULT_PARTITION__"]) == {"a": FolderBounds(None, None, nulls=True)}
-    assert FolderBounds.in_folders(["a=1", "a=1.5"])["a"].integers is None
+    assert FolderBounds.from_folders(["a=__HIVE_DEFAULT_PARTITION__"]) == {"a": FolderBounds(None, None, nulls=True)}
+    assert FolderBounds.from_folders(["a=1", "a=1.5"])["a"].integers is None
 
 
 @pytest.mark.parametrize("folders", [[], [""], ["a=%FF"], ["a=1/a=2"], ["a=" + "x" * 65]], ids=repr)
 def test_folders_without_plain_values_have_no_bounds(folders: list[str]) -> None:
-    assert FolderBounds.in_folders(folders) == {}
+    assert FolderBounds.from_folders(folders) == {}
 
 
 def test_bounds_contain_narrower_ones_alone() -> None:
@@ -53,12 +53,12 @@ def test_bounds_contain_narrower_ones_alone() -> None:
     ids=str,
 )
 def test_a_type_says_what_bounds_tell(type_: pa.DataType, expected: tuple[object, object]) -> None:
-    (row,) = FolderBounds.batch([FolderBounds.in_folders(["a=7", "a=10"])], [pa.field("a", type_)]).to_pylist()
+    (row,) = FolderBounds.batch([FolderBounds.from_folders(["a=7", "a=10"])], [pa.field("a", type_)]).to_pylist()
     assert (row["least a"], row["greatest a"]) == expected
 
 
 def test_dates_have_the_order_of_their_texts() -> None:
-    bounds = FolderBounds.in_folders(["a=2024-10-01", "a=2024-02-29"])
+    bounds = FolderBounds.from_folders(["a=2024-10-01", "a=2024-02-29"])
     (row,) = FolderBounds.batch([bounds], [pa.field("a", pa.date32())]).to_pylist()
     assert row == {"least a": date(2024, 2, 29), "greatest a": date(2024, 10, 1)}
 
@@ -96,7 +96,7 @@ def test_a_folder_that_is_looked_for_is_not_left_out(drawn: tuple[dict[str, str]
     assert set(matching) <= set(sought.candidates(folders))
     for first in range(len(folders)):
         for end in range(first + 1, len(folders) + 1):
-            bounds = FolderBounds.in_folders(folders[first:end])
+            bounds = FolderBounds.from_folders(folders[first:end])
             if set(matching) & set(folders[first:end]):
                 assert sought.may_be_in(bounds)
             for folder in folders[first:end]:
@@ -111,9 +111,9 @@ def test_nothing_is_looked_for() -> None:
 
 def test_folders_of_other_values_are_left_out() -> None:
     sought = SoughtFolders([{"a": pa.scalar(7)}, {"a": pa.scalar(70)}])
-    assert [sought.may_be_in(FolderBounds.in_folders(pair)) for pair in (["a=1", "a=8"], ["a=8", "a=69"])] == [
+    assert [sought.may_be_in(FolderBounds.from_folders(pair)) for pair in (["a=1", "a=8"], ["a=8", "a=69"])] == [
         True,
         False,
     ]
     assert sought.candidates(["a=7", "a=8", "a=07"]) == ["a=7", "a=07"]
-    assert not SoughtFolders([{"a": pa.scalar(None, pa.int64())}]).may_be_in(FolderBounds.in_folders(["a=1"]))
+    assert not SoughtFolders([{"a": pa.scalar(None, pa.int64())}]).may_be_in(FolderBounds.from_folders(["a=1"]))

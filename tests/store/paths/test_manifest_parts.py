@@ -123,7 +123,7 @@ def test_parts_answer_as_their_files() -> None:
     paths = [FILES[7].path, "none", FILES[0].path, FILES[10].path]
     assert files.numbers_of(paths) == [7, None, 0, 10]
     for folders in ({"day=0"}, {"day=0", "day=3"}, set[str]()):
-        assert files.without_folders(folders) == listed.without_folders(folders)
+        assert files.leave_out_folders(folders) == listed.leave_out_folders(folders)
     assert files.then((NEW,)) == (*FILES, NEW)
     assert files.then(()) is files
     assert isinstance(files.then((NEW._replace(staged=f"_{ID}-00000.staged"),)), tuple)

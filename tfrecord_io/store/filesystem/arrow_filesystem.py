@@ -11,7 +11,7 @@ _WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # such a URL h
 
 
 class ArrowFileSystem(ArrowFSWrapper):  # type: ignore[misc]
-    """fsspec's wrapper, which also takes the paths that it shows.
+    """fsspec's wrapper, extended to take the paths it shows.
 
     In one of them, such as ``subtree://folder/a``, fsspec itself would take ``folder`` for a host.
     """

@@ -30,7 +30,7 @@ class FolderBounds(NamedTuple):
 
     Examples
     --------
-    >>> FolderBounds.in_folders(["day=7", "day=10"])
+    >>> FolderBounds.from_folders(["day=7", "day=10"])
     {'day': FolderBounds(texts=('10', '7'), integers=(7, 10), nulls=False)}
     """
 
@@ -39,30 +39,29 @@ class FolderBounds(NamedTuple):
     nulls: bool  # the value of a folder is missing
 
     @classmethod
-    def in_folders(cls, folders: Sequence[str]) -> dict[str, FolderBounds]:
-        """The bounds of each column that paths of folders state; none of one with long texts."""
+    def from_folders(cls, folders: Sequence[str]) -> dict[str, FolderBounds]:
+        """Bound the values of each column in paths of folders; a column with long texts is left out."""
         try:
             columns = [name for name, _ in ColumnFolder.pairs_in(f"/{folders[0]}/", "/")] if folders else []
             texts = ColumnFolder.texts_in(folders, columns)
         except (SchemaError, UnicodeEncodeError):  # the error of who reads them
             return {}
-        found = ((column, cls._of(texts[column])) for column in columns)
-        return {column: bounds for column, bounds in found if bounds is not None}
+        return {column: bounds for column in columns if (bounds := cls._from_texts(texts[column])) is not None}
 
     @classmethod
-    def _of(cls, texts: pa.StringArray) -> FolderBounds | None:
+    def _from_texts(cls, all_texts: pa.StringArray) -> FolderBounds | None:
         import pyarrow.compute as pc
 
-        stated = texts.drop_null() if texts.null_count else texts
-        nulls = texts.null_count > 0
-        if not len(stated):
+        nulls = all_texts.null_count > 0
+        texts = all_texts.drop_null() if nulls else all_texts
+        if not len(texts):
             return cls(None, None, nulls)
-        bounds = tuple(pc.min_max(stated).as_py().values())
-        if pc.max(pc.utf8_length(stated)).as_py() > _MOST_TEXT:
+        bounds = tuple(pc.min_max(texts).as_py().values())
+        if pc.max(pc.utf8_length(texts)).as_py() > _MOST_TEXT:
             return None
-        if not pc.all(pc.match_substring_regex(stated, _INTEGERS)).as_py():
+        if not pc.all(pc.match_substring_regex(texts, _INTEGERS)).as_py():
             return cls(bounds, None, nulls)
-        return cls(bounds, tuple(pc.min_max(stated.cast(pa.int64())).as_py().values()), nulls)
+        return cls(bounds, tuple(pc.min_max(texts.cast(pa.int64())).as_py().values()), nulls)
 
     def contain(self, other: FolderBounds | None) -> bool:
         """True if values within other bounds are within these."""
@@ -83,7 +82,7 @@ class FolderBounds(NamedTuple):
 
         Null where the bounds of the texts do not tell.
 
-        >>> bounds = [FolderBounds.in_folders(["day=7", "day=10"]), {}]
+        >>> bounds = [FolderBounds.from_folders(["day=7", "day=10"]), {}]
         >>> FolderBounds.batch(bounds, [pa.field("day", pa.int16())]).to_pylist()
         [{'least day': 7, 'greatest day': 10}, {'least day': None, 'greatest day': None}]
         """
@@ -128,15 +127,15 @@ class SoughtFolders:
         for folder in folders:
             for column, value in folder.items():
                 values.setdefault(column, []).append(value)
-        self._columns = {column: _SoughtValues(found) for column, found in values.items()}
+        self._columns = {column: _SoughtValues(sought) for column, sought in values.items()}
 
     def may_be_in(self, bounds: Mapping[str, FolderBounds]) -> bool:
-        """True if a folder with such values can be among those of which these are the bounds."""
+        """True if a folder with such values can be among folders with these bounds."""
         columns = self._columns.items()
         return bool(columns) and all(sought.may_be_in(bounds[name]) for name, sought in columns if name in bounds)
 
     def candidates(self, folders: Sequence[str]) -> list[str]:
-        """The paths of folders without most of those that have other values."""
+        """Filter paths of folders to the possible ones; a few of these may have different values."""
         if not self._columns or not folders:
             return []
         try:

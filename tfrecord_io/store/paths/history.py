@@ -78,9 +78,9 @@ class History(NamedTuple):
             yield tuple(new_run)
 
     def split_at(self, files: Sequence[tuple[int, int]], all_records: int) -> Iterator[tuple[Runs, Runs]]:
-        """For files, which have the begin and the number of their rows, the runs before each, and those of its rows.
+        """Split the runs at files in ascending order, given as the begin and the number of their rows.
 
-        They are in ascending order. At the end, the runs behind them, and none.
+        Yields the runs before each file, with those of its rows; at the end, the runs behind them, with none.
         """
         begins, counts = [begin for begin, _ in files], [count for _, count in files]
         ends = [0, *(begin + count for begin, count in files)]

@@ -260,7 +260,7 @@ class Manifest(NamedTuple):
 
         Only those whose names no other file gets, and of which all parts state the same: some parts may be outdated.
         """
-        found: dict[str, ManifestFile | None] = {}
+        by_path: dict[str, ManifestFile | None] = {}
         folder = directory + FileName.manifest_part(dataset, "").rpartition("/")[0]
         entries: Sequence[Entry] = ()
         with suppress(FileNotFoundError, NotADirectoryError):
@@ -271,8 +271,8 @@ class Manifest(NamedTuple):
             files = unpack_alone(read_manifest(fs, entry))
             for file in () if files is None else files:
                 if ShardName.id_in(file.path):
-                    found[file.path] = file if found.get(file.path, file) == file else None
-        return {path: file for path, file in found.items() if file is not None}
+                    by_path[file.path] = file if by_path.get(file.path, file) == file else None
+        return {path: file for path, file in by_path.items() if file is not None}
 
     @staticmethod
     def parse(text: bytes, fs: FileSystem, name: str) -> Manifest | None:
@@ -335,16 +335,16 @@ class Manifest(NamedTuple):
         return self._all.numbers_of(paths)
 
     def first_rows(self, paths: Sequence[str]) -> dict[str, int]:
-        """For the shards of these names, those that are there, the number of rows in all shards before each."""
+        """Count the rows in all shards before each of these shards; a name without a shard is left out."""
         numbers = {path: at for path, at in zip(paths, self.numbers_of(paths), strict=True) if at is not None}
         return dict(zip(numbers, self._all.rows_before([*numbers.values()]), strict=True))
 
     def files_of(self, paths: Sequence[str]) -> list[ManifestFile]:
-        """The shards of these names, those that are there."""
+        """Look up shards by their names; a name without a shard is left out."""
         return [self.files[number] for number in self.numbers_of(paths) if number is not None]
 
     def folders_without(self, gone: Sequence[str]) -> list[str]:
-        """The folders of shards that have no other ones, in the order of these names."""
+        """List the folders that are empty without these shards, in the order of their names."""
         folders = dict.fromkeys(map(os.path.dirname, gone))
         numbers = [number for number in self.numbers_of(gone) if number is not None]
         left = all_files(self.files_after(numbers, [])).folders_among(folders)
@@ -633,12 +633,12 @@ class _Parser:
 
     def _values_of_part(self, entry: dict[str, Any]) -> Iterator[tuple[str, FolderBounds]]:
         """The bounds of the values of partition columns in a part, which older releases do not state."""
-        for column, stated in (self._get(entry, "values", dict) if "values" in entry else {}).items():
-            if not isinstance(stated, dict):
-                _refuse(self._path, f"the 'values' of a part are {printable(repr(stated), 80)}")
-            texts = self._get_pair(stated, "texts", str, ascends=True)
-            integers = self._get_pair(stated, "integers", int, ascends=True)
-            yield column, FolderBounds(texts, integers, self._get(stated, "nulls", bool))
+        for column, bounds in (self._get(entry, "values", dict) if "values" in entry else {}).items():
+            if not isinstance(bounds, dict):
+                _refuse(self._path, f"the 'values' of a part are {printable(repr(bounds), 80)}")
+            texts = self._get_pair(bounds, "texts", str, ascends=True)
+            integers = self._get_pair(bounds, "integers", int, ascends=True)
+            yield column, FolderBounds(texts, integers, self._get(bounds, "nulls", bool))
 
     def _upkeep(self, document: dict[str, Any]) -> Upkeep:
         if "revision" not in document:

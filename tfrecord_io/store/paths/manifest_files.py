@@ -119,8 +119,8 @@ class AllFiles(ABC):
         return {*names}.intersection(self.folder_names)
 
     @abstractmethod
-    def without_folders(self, names: Collection[str]) -> ManifestFiles:
-        """The files that are in none of these folders."""
+    def leave_out_folders(self, names: Collection[str]) -> ManifestFiles:
+        """Leave out the files in these folders."""
 
     @abstractmethod
     def rows_before(self, numbers: Sequence[int]) -> list[int]:
@@ -196,7 +196,7 @@ class ListedFiles(AllFiles):
         numbers = {file.path: number for number, file in enumerate(self._files)}
         return list(map(numbers.get, paths))
 
-    def without_folders(self, names: Collection[str]) -> ManifestFiles:
+    def leave_out_folders(self, names: Collection[str]) -> ManifestFiles:
         return tuple(file for file in self._files if os.path.dirname(file.path) not in names)
 
     def rows_before(self, numbers: Sequence[int]) -> list[int]:
@@ -486,7 +486,7 @@ class ManifestColumns(ManyFiles):
     def without_parts_of(self, other: ManifestFiles) -> ManifestFiles:
         return self
 
-    def without_folders(self, names: Collection[str]) -> ManifestColumns:
+    def leave_out_folders(self, names: Collection[str]) -> ManifestColumns:
         is_left = np.array([folder not in names for folder in self.folder_names], bool)
         return self if is_left.all() else self.take(np.flatnonzero(is_left[self.folders[1]]))
 
@@ -498,15 +498,15 @@ class ManifestColumns(ManyFiles):
     def paths_without(self, others: AllFiles) -> list[str]:
         if (columns := others.columns) is None:
             return super().paths_without(others)
-        return self.without(columns).path_list
+        return self.leave_out(columns).path_list
 
-    def without(self, others: ManifestColumns) -> ManifestColumns:
-        """The files whose paths others do not have, in their order."""
+    def leave_out(self, files: ManifestColumns) -> ManifestColumns:
+        """Leave out the files whose paths are among those of `files`; the rest keeps its order."""
         import pyarrow.compute as pc
 
-        if others.paths.slice(0, len(self)).equals(self.paths):
+        if files.paths.slice(0, len(self)).equals(self.paths):
             return self.take(NOTHING)
-        is_gone = pc.is_in(self.paths, others.paths).to_numpy(zero_copy_only=False)
+        is_gone = pc.is_in(self.paths, files.paths).to_numpy(zero_copy_only=False)
         return self.take(np.flatnonzero(~is_gone)) if is_gone.any() else self
 
     @property

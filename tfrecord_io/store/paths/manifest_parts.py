@@ -171,7 +171,7 @@ def pack(files: ManifestColumns, dataset: str) -> tuple[ManifestPart, bytes]:
         size=len(body),
         raw=raw.size,
         crc32c=get_engine().crc32c(body),
-        values=tuple(FolderBounds.in_folders(folders).items()),
+        values=tuple(FolderBounds.from_folders(folders).items()),
     )
     return part, body
 
@@ -190,7 +190,7 @@ def unpack(body: bytes, part: ManifestPart, path: str) -> ManifestColumns:
     facts = files.largest_number, files.have_ids
     if totals != (part.records, part.bytes) or facts != (part.largest, part.have_ids) or files.has_one_twice:
         raise _damaged(path, "its files are not those that the manifest states")
-    values = FolderBounds.in_folders(files.folder_names) if part.values else {}
+    values = FolderBounds.from_folders(files.folder_names) if part.values else {}
     if not all(bounds.contain(values.get(column)) for column, bounds in part.values):
         raise _damaged(path, "its folders are not those that the manifest states")
     return files
@@ -498,19 +498,19 @@ class PartedFiles(ManyFiles):
         return list(dict.fromkeys(name for piece in pieces for name in _columns(piece).folder_names))
 
     def folders_among(self, names: Collection[str]) -> set[str]:
-        found: set[str] = set()
+        used: set[str] = set()
         may_be_in = _folder_filter(names)
         for piece in reversed(self.pieces):
-            left = [name for name in may_be_in(piece) if name not in found]
-            found |= _columns(piece).folders_among(left) if left else set()
-        return found
+            left = [name for name in may_be_in(piece) if name not in used]
+            used |= _columns(piece).folders_among(left) if left else set()
+        return used
 
-    def without_folders(self, names: Collection[str]) -> ManifestFiles:
+    def leave_out_folders(self, names: Collection[str]) -> ManifestFiles:
         pieces: list[Piece] = []
         may_be_in = _folder_filter(names)
         for piece in self.pieces:
             gone = may_be_in(piece)
-            left = _columns(piece).without_folders(gone) if gone else piece
+            left = _columns(piece).leave_out_folders(gone) if gone else piece
             pieces += [piece if len(left) == len(piece) else left] if len(left) else []
         return PartedFiles(pieces)
 
@@ -556,8 +556,8 @@ class PartedFiles(ManyFiles):
         paths: list[str] = []
         for piece in own:  # a part that was written again has most of the files of the one before, in their order
             files: ManifestColumns = _columns(piece)
-            for other in left:
-                files = files.without(_columns(other)) if len(files) else files
+            for changed in left:
+                files = files.leave_out(_columns(changed)) if len(files) else files
             paths += files.path_list
         return paths
 
@@ -589,7 +589,7 @@ def _end_of_folder_in(files: ManifestColumns, folder: str, begin: int) -> int | 
     folders, of_files = files.folders
     if folder in folders:
         return begin + int(np.searchsorted(of_files, folders.index(folder), side="right"))
-    behind = next((at for at, other in enumerate(folders) if is_folder_before(folder, other)), len(folders))
+    behind = next((at for at, name in enumerate(folders) if is_folder_before(folder, name)), len(folders))
     if behind and not is_folder_before(folders[behind - 1], folder):
         return None
     return begin + int(np.searchsorted(of_files, behind))

@@ -341,7 +341,7 @@ class Source:
 
     @property
     def stated_schema(self) -> tuple[bytes, str] | None:
-        """The embedded schema that the manifest states, or that rows of a dataset have, and the path of its file."""
+        """The embedded schema of the manifest, or of rows of a dataset, and the path of its file; None if unknown."""
         if self.shard is not None and self.shard.manifest.schema is not None:
             return self.shard.manifest.schema, self.shard.manifest.path
         if self.derived is not None and self.derived.schema is not None:

@@ -353,7 +353,7 @@ class ReplaceFolders(_Grown):
         sought = SoughtFolders(map(dict, replaced)), SoughtFolders([dict(stated)])
         names = old_files.folder_names_where(lambda bounds: any(folders.may_be_in(bounds) for folders in sought))
         candidates = {name for folders in sought for name in folders.candidates(names)}
-        return old_files.without_folders(
+        return old_files.leave_out_folders(
             {name for name in candidates if (values := values_of(name)) in replaced or (stated and stated <= values)}
         )
 

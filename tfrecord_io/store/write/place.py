@@ -177,7 +177,7 @@ class Place(ABC):
         return self._found[1]
 
     def ask(self, question: Callable[[Manifest | None], T], *known: Manifest | None) -> T:
-        """Ask the manifest that is `known`, or that `find` finds, and again if another writer has replaced it."""
+        """Ask the `known` manifest, else the current one, and ask again if another writer has replaced it."""
         return ask_again(self.find, question, *known)
 
     def withdraw(self) -> None:
@@ -258,9 +258,9 @@ class Place(ABC):
         return Arrangement(manifest.with_reader(self.fs, self._name), tuple(names), gone)
 
     def _pack(self, files: ManifestColumns, dataset: str) -> tuple[ManifestColumns, ManifestPart, bytes]:
-        """A new part of a manifest with these files, its entry and its bytes: the one that was made for a check."""
-        for at, made in enumerate(self._packed):
-            if made[0] == files:
+        """Pack files as a new part, or take the part from a check before: the files, the entry and the bytes."""
+        for at, (packed, _, _) in enumerate(self._packed):
+            if packed == files:
                 return self._packed.pop(at)
         part, body = pack(files, dataset)
         if unpack(body, part, self.path) != files:

@@ -179,8 +179,8 @@ class ConditionalPlace(RemotePlace):
     def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         unused: list[str] = []  # parts of manifests that were refused
         for attempt in range(_PUTS):
-            known = [] if self._known is None else [self._known[0]]
-            old, new, arranged = ask_again(self.read, partial(self._change, change), *known)
+            last = [] if self._known is None else [self._known[0]]
+            old, new, arranged = ask_again(self.read, partial(self._change, change), *last)
             if arranged is None:
                 self._remove_parts(unused)
                 return old, new
