@@ -375,9 +375,7 @@ class Column:
     @property
     def number_dtype(self) -> np.dtype[Any] | None:
         """The dtype of integers and floats of a common width; None of other types."""
-        from tfrecord_io.columns.arrow.output.to_numpy import number_dtype
-
-        return number_dtype(self.type)
+        return types.number_dtype(self.type)
 
     def missing_step(self, array: pa.Array) -> int | None:
         """The first row whose list lacks a value for which NumPy has no None."""

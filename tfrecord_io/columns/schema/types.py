@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
@@ -34,6 +36,11 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     **dict.fromkeys((pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY), (Kind.BYTES, 8)),
 }
 _NOT_PLAIN = (None, None)
+_NUMBERS: dict[int, np.dtype[Any]] = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
+_NUMBERS |= {
+    getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
 
 # By type id: the type of the same values with offsets of 32 bits, and without views.
 NARROW = {pa.lib.Type_LARGE_STRING: pa.string(), pa.lib.Type_LARGE_BINARY: pa.binary()}
@@ -196,6 +203,11 @@ def is_text_or_bytes(type: pa.DataType) -> bool:
 def is_number(type: pa.DataType) -> bool:
     """True if values of `type` are plain NumPy numbers, so that "raw" applies."""
     return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type))
+
+
+def number_dtype(type: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of integers and floats of a common width; None of other types."""
+    return _NUMBERS.get(type.id)
 
 
 def is_list_like(type: pa.DataType) -> bool:

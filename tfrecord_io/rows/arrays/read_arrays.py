@@ -167,7 +167,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     policy = RowFaultPolicy(reader, options.on_error)
     table = reader.read_all()
     representation = TableRepresentation(reader.schema, options, complete=True)
-    joins = _joins_all(reader.schema) and table.num_rows >= _MANY_ROWS
+    joins = table.num_rows >= _MANY_ROWS and _joins_all(reader.schema)
     joined_bytes = _JOINED_BYTES * table.num_columns
     at_most = (reader.payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
     # The buffers are counted last, which takes long for many columns.
@@ -194,7 +194,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
 
 def _joins_all(schema: pa.Schema) -> bool:
     """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
-    columns = [Column(field.type) for field in schema]
+    columns = map(Column, schema.types)
     return all(column.number_dtype is not None or column.is_text or column.is_bytes for column in columns)
 
 

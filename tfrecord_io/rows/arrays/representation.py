@@ -162,7 +162,7 @@ class ColumnRepresentation:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
-        has_layout = options.layouts and (Column(field.type).varies or self.decoder is not None)
+        has_layout = bool(options.layouts) and (Column(field.type).varies or self.decoder is not None)
         self.layout = options.layouts.of(field.name) if has_layout else _PLAIN
         if in_matrix:
             self.layout, self.length = _IN_MATRIX, None

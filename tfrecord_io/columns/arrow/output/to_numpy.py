@@ -41,13 +41,7 @@ from tfrecord_io.columns.arrow.tensor_values import (
 )
 from tfrecord_io.columns.schema.field import SHAPE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
-from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like
-
-_NUMBERS: dict[int, np.dtype[Any]] = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
-_NUMBERS |= {
-    getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
-    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
-}
+from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like, number_dtype
 
 
 @dataclass(slots=True)
@@ -369,11 +363,6 @@ def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     offsets = ArrayBuffers(array).offsets
     begin, end = offsets[[0, -1]].tolist()
     return Ragged(number_items(array.values, dtype)[begin:end], offsets.astype(np.int64) - begin)
-
-
-def number_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
-    """The dtype of integers and floats of a common width; None of other types."""
-    return _NUMBERS.get(type_.id)
 
 
 def number_items(array: pa.Array, dtype: np.dtype[Any]) -> Array:

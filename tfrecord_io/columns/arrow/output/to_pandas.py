@@ -23,7 +23,7 @@ from tfrecord_io.base import cpu_count, printable, warn
 from tfrecord_io.bytes import Array, NumberColumn
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, offsets_of, replace_columns, struct_fields
 from tfrecord_io.columns.arrow.casts import one_dictionary
-from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, number_dtype, to_rows
+from tfrecord_io.columns.arrow.output.to_numpy import Dense, Ragged, memory_error, memory_errors, to_rows
 from tfrecord_io.columns.arrow.output.to_python import NO_PYTHON_FORM, cell, python_values
 from tfrecord_io.columns.arrow.periods_and_intervals import labels_from_json, series_of_categories, series_of_pandas
 from tfrecord_io.columns.arrow.tensor_values import column_to_ndarray, column_to_nested_cells, has_nested_cells
@@ -44,6 +44,7 @@ from tfrecord_io.columns.schema.types import (
     is_list_like,
     is_text,
     is_text_or_bytes,
+    number_dtype,
     restored_type,
     types_within,
     uncommon_columns,
