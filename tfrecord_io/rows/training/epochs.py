@@ -147,7 +147,7 @@ class EpochReader(ABC):
 
     def origin(self, fault: RowFault) -> tuple[Any, RowFault]:
         """Reader of the row with the number ``fault.row``, and the fault with the row number in that reader."""
-        raise NotImplementedError  # rows of a mixture have `NumberedBatch.origins` instead
+        raise NotImplementedError  # rows of a mixture have `RowFacts.origins` instead
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
         """Reader of the row ``fault.row`` of a pool, and the fault with the row number in that reader."""
@@ -262,6 +262,11 @@ class RowFacts(NamedTuple):
         if len(joined) > _MOST_READERS:  # most have no row left here
             joined = {reader: joined[reader] for reader in np.unique(of_rows[0]).tolist()}
         return cls(np.concatenate(numbers), np.concatenate(row_bytes), of_rows, joined)
+
+    def origin(self, row: int) -> tuple[EpochReader, int]:
+        """The reader of a row of several readers, and the number of the row there."""
+        numbers = self.origins[1] if len(self.origins) > 1 else self.numbers
+        return self.readers[int(self.origins[0][row])], int(numbers[row])
 
     def at(self, rows: Any) -> RowFacts:
         """The facts of some rows, by their indices or a slice."""

@@ -224,13 +224,12 @@ class LaneReader(EpochReader):
         return [reader for rows in self._rows() for reader in rows.readers()]
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
-        facts = pool.facts.at(slice(fault.row, fault.row + 1))
-        number = facts.origins[1] if len(facts.origins) > 1 else facts.numbers
-        return facts.readers[int(facts.origins[0][0])].origin(fault.renumber(int(number[0])))
+        reader, number = pool.facts.origin(fault.row)
+        return reader.origin(fault.renumber(number))
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
         left_out = super().leave_out(pool, fault)
-        reader = pool.facts.readers[int(pool.facts.origins[0][fault.row])]
+        reader, _ = pool.facts.origin(fault.row)
         if reader not in self._rows() and reader not in self.readers():
             move_reports(reader, self._ended)
         return left_out

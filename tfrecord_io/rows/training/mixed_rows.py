@@ -215,9 +215,8 @@ class MixedReader(SequenceReader):
             positions.append(places[mine])
         place = np.concatenate(positions)
         order = np.argsort(place)
-        pool = NumberedBatch.concat(pools).take(
-            order
-        )  # a copy of a single pool, too: callers write to it, and parts keep theirs
+        # A copy of a single pool, too: callers write to it, and parts keep theirs.
+        pool = NumberedBatch.concat(pools).take(order)
         return pool.replace_facts(numbers=place[order] + (at + shift))
 
     # Reports and faults ----------------------------------------------------------------------------------------------
@@ -233,12 +232,12 @@ class MixedReader(SequenceReader):
         return [part.rows for part in self._used]
 
     def origin_in(self, pool: NumberedBatch, fault: RowFault) -> tuple[Any, RowFault]:
-        reader, number = (int(values[fault.row]) for values in pool.facts.origins)
-        return pool.facts.readers[reader].origin(fault.renumber(number))
+        reader, number = pool.facts.origin(fault.row)
+        return reader.origin(fault.renumber(number))
 
     def leave_out(self, pool: NumberedBatch, fault: RowFault) -> bool:
         left_out = super().leave_out(pool, fault)
-        reader = pool.facts.readers[int(pool.facts.origins[0][fault.row])]
+        reader, _ = pool.facts.origin(fault.row)
         if reader not in self.readers():
             move_reports(reader, self._ended)
         return left_out
