@@ -508,8 +508,7 @@ class LaneBatching(Batching):
         low, high = self._seat.run(size)
         lane_rows, extra = divmod(size, order.lanes)
         end = begin + size * (int(steps[-1]) + 1 if len(steps) else 0)
-        is_plain = order.sizes is None or -(-end // order.lanes) <= order.sizes[turn].min()
-        if not extra and begin % order.lanes == 0 and is_plain:
+        if not extra and begin % order.lanes == 0 and order.all_lanes_reach(turn, end):
             lanes, rows = np.divmod(np.arange(low, high), lane_rows)
             rows = begin // order.lanes + steps[:, None] * lane_rows + rows
             return np.broadcast_to(lanes + turn * order.lanes, rows.shape), rows

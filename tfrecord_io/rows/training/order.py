@@ -135,11 +135,15 @@ class Order:
     # Positions of a turn ----------------------------------------------------------------------------------------------
 
     @cached_property
-    def _least(self) -> list[int]:
-        """Rows of the shortest lane of each turn."""
+    def _shortest(self) -> list[int]:
+        """Number of rows of the shortest lane of each turn."""
         assert self.sizes is not None
-        least: list[int] = self.sizes.min(axis=1).tolist()
-        return least
+        rows: list[int] = self.sizes.min(axis=1).tolist()
+        return rows
+
+    def all_lanes_reach(self, turn: int, end: int) -> bool:
+        """True if no lane of a turn ends before a position: each round before it has a row of every lane."""
+        return self.sizes is None or -(-end // self.lanes) <= self._shortest[turn]
 
     def _before(self, turn: int, rounds: int) -> int:
         """Number of positions before a round, in which each lane gives a row."""
@@ -162,7 +166,7 @@ class Order:
             return (position + self.lanes - 1 - np.arange(self.lanes)) // self.lanes
         turn_rows = self.sizes[turn]
         rounds, first = divmod(position, self.lanes)
-        if rounds < self._least[turn]:  # no lane has ended
+        if rounds < self._shortest[turn]:  # no lane has ended
             return rounds + (np.arange(self.lanes) < first)
         rounds = self._round(turn, position)
         goes_on = turn_rows > rounds
@@ -171,7 +175,7 @@ class Order:
 
     def position_of(self, turn: int, lane: int, row: int) -> int:
         """Position of a row of a lane; of the row after the last one: the first position at which the lane lacks it."""
-        if self.sizes is None or row < self._least[turn]:
+        if self.sizes is None or row < self._shortest[turn]:
             return row * self.lanes + lane
         return self._before(turn, row) + int((self.sizes[turn, :lane] > row).sum())
 
@@ -182,9 +186,10 @@ class Order:
         >>> lanes.tolist(), rows.tolist()
         ([2, 0, 1, 2], [0, 1, 1, 1])
         """
-        if self.sizes is None or -(-end // self.lanes) <= self._least[turn]:
+        if self.all_lanes_reach(turn, end):
             rows, lanes = np.divmod(np.arange(begin, end), self.lanes)
             return lanes, rows
+        assert self.sizes is not None
         turn_rows = self.sizes[turn]
         first = self._round(turn, begin)
         last = bisect_left(range(int(turn_rows.max()) + 1), end, key=lambda number: self._before(turn, number))
