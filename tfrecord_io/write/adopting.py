@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -115,14 +115,14 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     columns = _partition_columns(names)
     stem = _stem(names)
     in_parts = Manifest.files_in_lost_parts(fs, directory, stem)
-    counts, checksums = _count_and_sum(sources, [in_parts.get(name) for name in names], options)
+    files = _count_and_sum(names, sources, in_parts, options)
     types = pa.schema(AddedColumns.from_folders(sources).fields)
-    schema, shown = Files(sources, options).schema_for_manifest(counts)
+    schema, shown = Files(sources, options).schema_for_manifest([file.records for file in files])
     codecs = {None if (codec := CODECS.of_path(path)) is None else codec.name for path in names}
     manifest = Manifest(
         stem,
         ShardName.new_id(),
-        tuple(Publication.File(*row) for row in zip(names, counts, *zip(*checksums, strict=True), strict=True)),
+        tuple(files),
         compression=codecs.pop() if len(codecs) == 1 else None,
         schema=schema,
         partition_by=columns,
@@ -131,8 +131,8 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     _check_unchanged(sources, path, options)
 
     Publication.publish_in_place(fs, directory, manifest)
-    files = tuple(
-        WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, manifest.files, strict=True)
+    adopted = tuple(
+        WrittenFile(source.path, file.records, file.bytes) for source, file in zip(sources, files, strict=True)
     )
     records, size = manifest.records, manifest.bytes
     return WriteReport(
@@ -142,7 +142,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
         compression=manifest.compression,
         columns=(*shown, *columns),
         rounded={},
-        files=files,
+        files=adopted,
     )
 
 
@@ -197,18 +197,23 @@ def _stem(names: Sequence[str]) -> str:
 
 
 def _count_and_sum(
-    sources: Sources, stated: Sequence[Publication.File | None], options: ScanOptions
-) -> tuple[list[int], list[tuple[int, int]]]:
-    """Count the records of each file, and compute its size and CRC-32C, unless they are stated of its name and size."""
-    known = [f if f is not None and f.bytes == s.size else None for f, s in zip(stated, sources, strict=True)]
-    unknown = sources.take(np.array([at for at, file in enumerate(known) if file is None], np.int64))
-    checksums = []
-    counted = iter(Files(unknown, options).count_records() if unknown else ())
-    with ProgressMeter(options.progress, unknown.bytes, "bytes") as meter:
-        calls = (partial(source.checksum, crc32c) for source in unknown)
-        for size_and_crc in ordered(calls, min(_MOST_FILES, len(unknown)), "adopt"):
-            checksums.append(size_and_crc)
-            meter.advance(size_and_crc[0])
-    sums = iter(checksums)
-    counts = [next(counted) if file is None else file.records for file in known]
-    return counts, [next(sums) if file is None else (file.bytes, file.crc32c) for file in known]
+    names: Sequence[str], sources: Sources, in_parts: Mapping[str, Publication.File], options: ScanOptions
+) -> list[Publication.File]:
+    """Count the records of each file, and compute its size and CRC-32C, where no part of a lost manifest states both.
+
+    `in_parts` has the files in such parts, by name; a file that has another size by now is read.
+    """
+    files: dict[str, Publication.File] = {}
+    for name, source in zip(names, sources, strict=True):
+        if (file := in_parts.get(name)) is not None and file.bytes == source.size:
+            files[name] = Publication.File(name, file.records, file.bytes, file.crc32c)
+    unread = [at for at, name in enumerate(names) if name not in files]
+    sources = sources.take(np.array(unread, np.int64))
+    counts = Files(sources, options).count_records() if unread else []
+    with ProgressMeter(options.progress, sources.bytes, "bytes") as meter:
+        calls = (partial(source.checksum, crc32c) for source in sources)
+        sums = ordered(calls, min(_MOST_FILES, len(unread)), "adopt")
+        for at, records, (size, crc) in zip(unread, counts, sums, strict=True):
+            files[names[at]] = Publication.File(names[at], records, size, crc)
+            meter.advance(size)
+    return [files[name] for name in names]

@@ -149,7 +149,7 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
 
 
 def _sort_shards(dataset: ReplaceableDataset) -> None:
-    """Let the manifest name the shards by folder, so that those of a folder are in few of its parts."""
+    """Sort the shards of a manifest by folder: few of its parts then have those of one folder."""
     with ExitStack() as undo:
         sorting = dataset.replacement([], sorts=True)
         undo.callback(sorting.publication.discard)
