@@ -209,7 +209,7 @@ class DistributedWriter:
         if finds_types and self.options.schema is None:
             tables = _add_types(iter(tables))
         open_part = self.open_part(task)
-        part = open_part._write_all(tables)
+        part = open_part.write_all(tables)
         open_part.commit()
         return part
 
@@ -367,7 +367,7 @@ class OpenPart:
         """Append rows, each a dict by column."""
         self.write(table_of_rows(rows))
 
-    def _write_all(self, tables: Iterable[Any]) -> WrittenPart:
+    def write_all(self, tables: Iterable[Any]) -> WrittenPart:
         """Append all rows of the tables, and close; after an error, nothing is left."""
         with self._writer:
             for table in tables:

@@ -158,12 +158,7 @@ class ResumableWriter:
                     continue
                 with open_rows(source) as rows:
                     open_part = self.writer.open_part(task)
-                    try:
-                        open_part.write(rows)
-                        part = open_part.close()
-                    except BaseException:
-                        open_part.discard()
-                        raise
+                    part = open_part.write_all([rows])
             except Exception as error:  # raised once the earlier parts are stored
                 yield Task.failing(error)
                 return
