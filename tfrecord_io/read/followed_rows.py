@@ -82,26 +82,24 @@ def check_added_are_last(scan: Scan, version: str) -> None:
     since, latest = Version.parse(version), version_of(scan)
     if latest is None or (manifest := _current(scan, since)) is None:
         return
-    directory, counts = _directory_of(scan), manifest.counts
-    records = dict(zip(manifest.paths, counts, strict=True))
+    records = dict(zip(manifest.paths, manifest.counts, strict=True))
     begins, count = dict[str, int](), 0
-    for path in scan.sources.paths:
-        name = path.removeprefix(directory)
+    for name in _names_in_manifest(scan):
         begins[name], count = count, count + records.get(name, 0)
-    ends, first, added = [*accumulate(counts)], count, 0
-    for _, begin, end in manifest.added_runs(since.commit, latest.commit):
-        for at, rows in _rows_in_files(ends, begin, end):
-            if (file_begin := begins.get(manifest.files[at].path)) is not None:
-                first, added = min(first, file_begin + int(rows[0])), added + len(rows)
+    first, added = count, 0
+    for name, _, rows in _added_rows(manifest, since, latest):
+        if (begin := begins.get(name)) is not None:
+            first, added = min(first, begin + int(rows[0])), added + len(rows)
     if first + added < count:
         text = "rows that were added since are not the last ones, as files are read in the order of their folders"
         raise ValueError(f"{text}: tfrecord_io.follow(path, since={version!r}) gives them")
 
 
-def _directory_of(scan: Scan) -> str:
-    """The directory of the manifest of a scan, with its slash, as paths of files begin."""
+def _names_in_manifest(scan: Scan) -> list[str]:
+    """The files of a scan, named as in its manifest: by their paths from its directory on."""
     path = _path_and_id(scan)[1]
-    return path[: len(path) - len(os.path.basename(path))]
+    directory = path[: len(path) - len(os.path.basename(path))]
+    return [file.removeprefix(directory) for file in scan.sources.paths]
 
 
 def _path_and_id(scan: Scan) -> tuple[str, str, str]:
@@ -132,18 +130,26 @@ def _current(scan: Scan, since: Version) -> Manifest | None:
 
 def _select_added(scan: AnyScan, manifest: Manifest, since: Version, until: Version) -> AnyScan | None:
     """The rows of a scan whose commits come after one version, up to another; the manifest is at least as new."""
-    directory = _directory_of(scan)
-    numbers = {path.removeprefix(directory): number for number, path in enumerate(scan.sources.paths)}
-    ends = [*accumulate(manifest.counts)]
+    numbers = {name: number for number, name in enumerate(_names_in_manifest(scan))}
     chosen: list[tuple[Source, Array | None]] = []
-    for _, begin, end in manifest.added_runs(since.commit, until.commit):
-        for at, rows in _rows_in_files(ends, begin, end):
-            number, records = numbers.get(manifest.files[at].path), manifest.files[at].records
-            if number is not None:  # else the scan is of other folders
-                chosen.append((scan.sources[number], None if len(rows) == records else rows))
+    for name, records, rows in _added_rows(manifest, since, until):
+        if (number := numbers.get(name)) is not None:  # else the scan is of other folders
+            chosen.append((scan.sources[number], None if len(rows) == records else rows))
     if not chosen:
         return None
     return scan.with_sources(choose_records(scan, chosen))
+
+
+def _added_rows(manifest: Manifest, since: Version, until: Version) -> Iterator[tuple[str, int, Array]]:
+    """The rows whose commits come after one version, up to another: name and records of a file, and its rows' numbers.
+
+    They are in the order of the commits, so that a file may come several times.
+    """
+    ends = [*accumulate(manifest.counts)]
+    for _, begin, end in manifest.added_runs(since.commit, until.commit):
+        for at, rows in _rows_in_files(ends, begin, end):
+            file = manifest.files[at]
+            yield file.path, file.records, rows
 
 
 def _rows_in_files(ends: Sequence[int], begin: int, end: int) -> Iterator[tuple[int, Array]]:
