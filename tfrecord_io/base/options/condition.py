@@ -54,7 +54,7 @@ class Condition:
     @property
     def is_comparison(self) -> bool:
         """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
-        return self.operator is not None and self.operator.mirrored is not None
+        return self.name in Operator.COMPARISONS
 
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:

@@ -44,6 +44,7 @@ class Operator:
     """An operator of a condition. No attribute has a default, so that a new operator answers every question."""
 
     ALL: ClassVar[tuple[Operator, ...]]  # the table
+    COMPARISONS: ClassVar[frozenset[str]]  # functions of those that compare two values: ==, !=, <, <=, > and >=
 
     symbol: str  # in tuples and text
     aliases: tuple[str, ...]  # other symbols of the same meaning
@@ -275,6 +276,7 @@ Operator.ALL = (
         daft="not_null",
     ),
 )
+Operator.COMPARISONS = frozenset(operator.function for operator in Operator.ALL if operator.mirrored is not None)
 BY_SYMBOL = {symbol: operator for operator in Operator.ALL for symbol in (operator.symbol, *operator.aliases)}
 # By the function of Arrow.
 BY_FUNCTION = {operator.function: operator for operator in Operator.ALL if operator.negates is None}

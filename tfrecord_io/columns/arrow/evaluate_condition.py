@@ -22,8 +22,7 @@ _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
 _PLAIN = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary())  # compared as they are, as integers are
 
-_COMPARISONS = frozenset(operator.function for operator in Operator.ALL if operator.mirrored is not None)
-_FUNCTIONS = _COMPARISONS | _OF_BOOLS | {"is_valid"}
+_FUNCTIONS = Operator.COMPARISONS | _OF_BOOLS | {"is_valid"}
 
 
 class _NotSimple(Exception):
