@@ -16,6 +16,7 @@ from tfrecord_io.base import Condition, Expansion, Operator, condition_of, did_y
 from tfrecord_io.bytes import Array, ColumnBuffers
 from tfrecord_io.columns import (
     ArrayBuffers,
+    Column,
     Projection,
     RowFault,
     cast_comparable_columns,
@@ -32,15 +33,11 @@ if TYPE_CHECKING:
     from tfrecord_io.columns import BatchBuilder, MessageBatchBuilder, Schema
 
 
-_PRESENCE = frozenset({"is_valid", "is_null"})
-_BY_BEGINNING = _PRESENCE | {f"{name}_kleene" for name in ("and", "or")} | {"invert", "starts_with", "is_in"}
-_BY_BEGINNING |= {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+# Functions that the first values decide: all values say no more of whether there are any, and the order of bytes and
+# text follows from the first ones that differ.
+_PRESENCE = frozenset(["is_valid", "is_null"])
+_BY_BEGINNING = _PRESENCE | Operator.COMPARISONS | {"starts_with", "is_in", "and_kleene", "or_kleene", "invert"}
 _MOST_CHARACTERS = 16_000
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    checks = pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string
-    return any(check(type_) for check in checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +108,15 @@ class RowFilter:
 
         It compares bytes or text with literals of at most 16,000 characters, or asks whether there is a value.
         """
-        calls: list[tuple[str, str]] = []  # a function with the column that it takes
-        parts, characters = [self.condition], 0
-        for part in parts:  # the arguments are appended, so all calls inside calls are visited
-            parts += part.arguments
-            characters += 0 if part.value is None else len(str(part.value.as_py()))
-            calls += [(part.name, argument.path[0]) for argument in part.arguments if argument.kind == "field"]
-        is_short = characters <= _MOST_CHARACTERS and self.condition.functions <= _BY_BEGINNING
-        compared = {f.column for f in schema if f.is_common and is_short and _is_bytes(f.type)}
-        return [
-            name
-            for name in self.columns
-            if name in schema.names and (name in compared or {f for f, of in calls if of == name} <= _PRESENCE)
-        ]
+        parts = [*self.condition.walk()]
+        values = [part.value for part in parts if part.value is not None]
+        is_short = sum(len(str(value.as_py())) for value in values) <= _MOST_CHARACTERS
+        by_beginning = is_short and self.condition.functions <= _BY_BEGINNING
+        compared = {f.column for f in schema if by_beginning and f.is_common and Column(f.type).is_text_or_bytes}
+        operands = [argument for part in parts if part.name not in _PRESENCE for argument in part.arguments]
+        taken = {operand.path[0] for operand in operands if operand.kind == "field"}
+        names = set(schema.names)
+        return [name for name in self.columns if name in names and (name in compared or name not in taken)]
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """A boolean for each row of a batch that has all of `columns`: true if the row passes; null counts as false."""

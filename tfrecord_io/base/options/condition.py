@@ -15,7 +15,6 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -91,7 +90,7 @@ class Condition:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, each once; for a field of a struct, that of the struct."""
-        return tuple(dict.fromkeys(chain(self.path[:1], *map(attrgetter("columns"), self.arguments))))
+        return tuple(dict.fromkeys(part.path[0] for part in self.walk() if part.path))
 
     @property
     def text(self) -> str:
@@ -133,13 +132,27 @@ class Condition:
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
-        function = self.name if self.kind == "call" else "struct_field" if len(self.path) > 1 else None
-        return frozenset(filter(None, [function])).union(*map(attrgetter("functions"), self.arguments))
+        parts = [*self.walk()]
+        calls = {part.name for part in parts if part.kind == "call"}
+        return frozenset(calls | {"struct_field" for part in parts if len(part.path) > 1})
 
     @cached_property
     def _depth(self) -> int:
         """How many calls are inside each other."""
         return 1 + max(map(attrgetter("_depth"), self.arguments), default=0)
+
+    def walk(self) -> Iterator[Condition]:
+        """Yield the condition and all its parts, each before its arguments.
+
+        >>> import pyarrow.compute as pc
+        >>> [part.name or part.text for part in parse_expression(pc.field("a").is_valid() & (pc.field("b") > 1)).walk()]
+        ['and_kleene', 'is_valid', 'a', 'greater', 'b', '1']
+        """
+        following = [self]
+        while following:
+            part = following.pop()
+            yield part
+            following += reversed(part.arguments)
 
     def replace_arguments(self, arguments: Sequence[Condition]) -> Condition:
         """A copy with other arguments; itself if they are the same objects."""
