@@ -143,7 +143,7 @@ class TypeSample:
 
 
 def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
-    if _is_bytes(field.type):
+    if Column(field).is_bytes:
         return (
             _suggest_format(field.name, column)
             or sizes.suggestion(field.name, column, is_bytes=True)
@@ -154,15 +154,11 @@ def _suggest(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | N
     if t.is_string(field.type) or t.is_large_string(field.type):
         return _suggest_json(field.name, column)
     if t.is_list(field.type) or t.is_large_list(field.type):
-        if _is_bytes(field.type.value_type):
+        if Column(field.type.value_type).is_bytes:
             return _suggest_list(field, column, sizes)
         if t.is_float32(field.type.value_type) or t.is_int64(field.type.value_type):
             return sizes.suggestion(field.name, column, is_bytes=False)
     return None
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return t.is_binary(type_) or t.is_large_binary(type_)
 
 
 def _suggest_list(field: pa.Field, column: pa.Array, sizes: _Sizes) -> Suggestion | None:
