@@ -87,7 +87,7 @@ class PlanRequest:
             self.sources = self._possible_sources()
             self.selection = self._selection_without_filter()
 
-    def with_schema(self, schema: Schema) -> PlanRequest:
+    def replace_schema(self, schema: Schema) -> PlanRequest:
         """The request with another ``schema=``."""
         request = copy(self)
         request.options = self.options.changed(schema=schema)

@@ -128,12 +128,17 @@ def _complete_declared(
 ) -> tuple[ScanOptions, Selection]:
     """Add what declared types leave open, and the first records state: shapes, and types of the filter's columns."""
     if closes_shapes and _declares_open_shapes(options):
-        from tfrecord_io.columns import OpenShapes
-
-        options = OpenShapes(options).close(sources, partial(_first_columns, sources))
+        options = _sample_shapes(sources, options)
     if selection.filters is not None and has_declared_schema(options):
         options, selection = _add_filter_types(sources, options, selection)
     return options, selection
+
+
+def _sample_shapes(sources: Sequence[Source], options: ScanOptions) -> ScanOptions:
+    """Fill in the open shapes of declared types from a sample that is decoded for this."""
+    from tfrecord_io.columns import OpenShapes
+
+    return OpenShapes(options).close(sources, partial(_first_columns, sources))
 
 
 def _warn_of_conflicts(scan: Scan) -> Collection[str]:
@@ -352,13 +357,11 @@ class _Planner:
         return self._plan_schema(reader, resolved, sidecar=sidecar)
 
     def _close_shapes(self, schema: Schema) -> Schema:
-        """The schema, its open shapes filled in from a sample that is decoded for this."""
-        sources, options = self._request.sources, self._request.options.changed(schema=schema, schema_overrides=None)
+        """The schema, its open shapes filled in by `_sample_shapes`."""
+        options = self._request.options.changed(schema=schema, schema_overrides=None)
         if not has_open_shapes(options):
             return schema
-        from tfrecord_io.columns import OpenShapes
-
-        return Schema.parse(OpenShapes(options).close(sources, partial(_first_columns, sources)).schema)
+        return Schema.parse(_sample_shapes(self._request.sources, options).schema)
 
     def _infer(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         from tfrecord_io.read.plan_inferred import InferredPlan
@@ -382,22 +385,20 @@ class _Planner:
 
     def _plan_declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """The plan for ``schema=``; the shapes that it leaves open are those of the first records."""
-        declared = self._undecided
-        if declared is None:
+        if self._undecided is None:
             return self._plan_types(reader, assumptions, Schema.parse(self._request.options.schema))
         from tfrecord_io.columns import OpenShapes
         from tfrecord_io.read.inference import sampled_chunks
 
-        begun, options = self._plan_types(reader, assumptions, OpenShapes.assume(declared)), self._request.options
+        declared, options = self._undecided, self._request.options
+        begun = self._plan_types(reader, assumptions, OpenShapes.assume(declared))
         chunks = list(sampled_chunks(reader, begun.budget, options.sample, options.limits.expansion_bytes))
         closed = OpenShapes.close_by(declared, [chunk.columns for chunk in chunks if chunk.rows], options)
         self._undecided = None
-        self._request = self._request.with_schema(self._close_shapes(declared) if closed is None else closed)
-        if closed is None:
-            return assumptions  # the records are read again
-        planned = self._plan_types(reader, assumptions, closed)
-        if planned.scan.settings.plan != begun.scan.settings.plan:
-            return assumptions
+        self._request = self._request.replace_schema(self._close_shapes(declared) if closed is None else closed)
+        planned = None if closed is None else self._plan_types(reader, assumptions, closed)
+        if planned is None or planned.scan.settings.plan != begun.scan.settings.plan:
+            return assumptions  # the records are read again, by the schema that the request has now
         planned.budget, planned.sample = begun.budget, DecodedChunk.to_deliver(chunks)
         return planned
 
