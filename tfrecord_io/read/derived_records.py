@@ -1,4 +1,4 @@
-"""Records made of files of other formats, which are read as those of one TFRecord file.
+"""Records made of files of other formats, to be read as records of one TFRecord file.
 
 Tests: tests/plugins/tensorflow/test_array_record.py, tests/plugins/vision/test_tar_of_records.py and
 tests/plugins/tensorflow/test_from_elwc.py.
@@ -65,10 +65,10 @@ class DerivedRecords(ABC):
         """The records as one TFRecord file with the name of the first file, and the keywords to read it with."""
         limits = replace(options.limits, record_bytes=LIMITS.MAX_RECORD_BYTES, decompression_ratio=None)
         changed = {"compression": None, "check_crc": False, "limits": limits, "progress": False}
-        return [Source(self.files[0].path, None, False, origin=self, derived=self)], changed
+        return [self.source_like(self.files[0]).replace(partitions=())], changed  # files may be in several folders
 
-    def pickled(self, *arguments: Any) -> tuple[Any, ...]:
-        """What ``__reduce__`` returns for an object that is made of its files and these arguments."""
+    def reduction(self, *arguments: Any) -> tuple[Any, ...]:
+        """The result of ``__reduce__`` for an object made of its files and these arguments."""
         return _unpickle, (type(self), PackedSources.pack([file.absolute() for file in self.files]), arguments)
 
     @staticmethod

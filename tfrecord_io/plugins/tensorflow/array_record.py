@@ -85,7 +85,7 @@ class _Records(DerivedRecords):
                 yield self.frame(payloads)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.pickled(self.begin, self.end, self.length)
+        return self.reduction(self.begin, self.end, self.length)
 
 
 def _sources(paths: Any, options: ReadOptions) -> Sequence[Source]:

@@ -79,7 +79,7 @@ class _Records(DerivedRecords):
             raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return self.pickled()
+        return self.reduction()
 
 
 class _MemberFile:
