@@ -17,7 +17,7 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.index.header_scan import HeaderScanner
 from tfrecord_io.read.sources import PieceStream
-from tfrecord_io.read.stored_record import StoredBytes, StoredRecord
+from tfrecord_io.read.stored_record import StoredRecord
 from tfrecord_io.store import RandomAccessFile, Source
 
 LARGE = 8 << 20  # bytes of a record of which features are taken one by one
@@ -64,7 +64,7 @@ def _first_values(file: RandomAccessFile, begin: int, end: int) -> Array:
     """The frame of a record, which is cut if it is large."""
     if end - begin <= LARGE:
         return np.frombuffer(file.read(begin, end), np.uint8)
-    record = StoredRecord(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
+    record = StoredRecord.from_file(file, begin, end)
     return np.frombuffer(record.frame_of((), record.large, with_schema=True), np.uint8)
 
 

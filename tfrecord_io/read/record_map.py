@@ -32,7 +32,7 @@ from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.report import RowOrigins
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.read.scan_rows import ScanRows
-from tfrecord_io.read.stored_record import StoredBytes, StoredRecord
+from tfrecord_io.read.stored_record import StoredRecord
 from tfrecord_io.store import ShardName, Source
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ class RecordMap:
         if record is None or kept != address:
             begin, end = self.extent(address)
             file = self.open_map(self.place(address)[0]).open()
-            record = StoredRecord(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
+            record = StoredRecord.from_file(file, begin, end)
             self._stored = address, record
         return record
 
@@ -388,24 +388,25 @@ class RecordMap:
             count = self.files[file].records
             for first in range(0, count, _TOGETHER):
                 records = [r for r in range(first, min(first + _TOGETHER, count)) if r not in self.files[file].damage]
-                addresses_of = [file << _FILE | record for record in records]
-                too_large = {a for a in addresses_of if unread is not None and whole and self._is_too_large(a, whole)}
-                (set() if unread is None else unread).update(too_large)
-                wanted = [address for address in addresses_of if address not in too_large]
+                wanted = [file << _FILE | record for record in records]
+                if unread is not None and whole:
+                    too_large = {address for address in wanted if self._is_too_large(address, whole)}
+                    unread.update(too_large)
+                    wanted = [address for address in wanted if address not in too_large]
                 for numbers, batch, _ in self.batches(wanted, needed, taken, cut):
                     addresses = np.array(numbers, np.int64)
                     if condition is not None:
                         passes = condition.mask(batch)
                         addresses, batch = addresses[ArrayBuffers(passes).numbers], batch.filter(passes)
-                    batch = self._without_cut(addresses, batch.select(names), cut)
+                    batch = self._clear_cut(addresses, batch.select(names), cut)
                     yield addresses, batch, (at + first / count) / len(files)
 
     def wait_until_read(self) -> None:
         """Wait until the first rows were read, or for a second: work beside is not to delay them."""
         self._is_read.wait(_PATIENCE)
 
-    def _without_cut(self, addresses: Array, batch: pa.RecordBatch, cut: Sequence[str]) -> pa.RecordBatch:
-        """A batch with null in place of values that were cut, which a large record has; it is a batch of its own."""
+    def _clear_cut(self, addresses: Array, batch: pa.RecordBatch, cut: Sequence[str]) -> pa.RecordBatch:
+        """Put null in place of values that were cut: only a large record has them, and is a batch of its own."""
         if len(batch) == 1 and not set(cut).isdisjoint(batch.schema.names):
             begin, end = self.extent(address := int(addresses[0]))
             large = self.stored(address).large if end - begin > self.LARGE else {}
@@ -415,15 +416,13 @@ class RecordMap:
         return batch
 
     def _is_too_large(self, address: int, names: Set[str]) -> bool:
-        """True if one of these columns has a feature that is `LARGE` in a record, which is no damaged one."""
+        """True if a record that is not damaged has a feature of these columns that is `LARGE`."""
         begin, end = self.extent(address)
         if end - begin <= self.LARGE:
             return False
         with suppress(ValueError):
-            large = self.stored(address).large.items()
-            return any(
-                len(f.entry) > self.LARGE and not names.isdisjoint([name, name.rpartition("/")[0]]) for name, f in large
-            )
+            features = self.stored(address).find_large(names).values()
+            return any(len(feature.entry) > self.LARGE for feature in features)
         return False
 
     def note_read(self) -> None:

@@ -11,10 +11,14 @@ from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tfrecord_io.bytes import FieldTag, FrameHeader, crc32c
+
+if TYPE_CHECKING:
+    from tfrecord_io.store import RandomAccessFile
 
 _PAGE = 256 << 10  # bytes that are read at a time
 _KEPT_PAGES = 4
@@ -245,6 +249,11 @@ class StoredRecord:
         self._frame = frame
         self.payload = frame[FrameHeader.BYTES : len(frame) - FrameHeader.FOOTER_BYTES]
 
+    @classmethod
+    def from_file(cls, file: RandomAccessFile, begin: int, end: int) -> StoredRecord:
+        """The record whose frame is the bytes [begin, end) of a file, which are read when they are needed."""
+        return cls(StoredBytes.of(lambda a, b: file.read(begin + a, begin + b).tobytes(), end - begin))
+
     @property
     def checksums(self) -> tuple[int, int]:
         """The checksum of the payload that the file states, and that of the payload."""
@@ -264,6 +273,11 @@ class StoredRecord:
         large = [] if self.has_more else [pair for pair in self._entries if len(pair[1]) > _SMALL]
         features = (_feature(number, entry) for number, entry in large)
         return {f.name.decode(errors="replace"): f for f in features if f.name is not None}
+
+    def find_large(self, columns: Container[str]) -> dict[str, StoredFeature]:
+        """The `large` features of some columns, by name: a column has its own feature, or several below its name."""
+        features = self.large.items()
+        return {name: f for name, f in features if name in columns or name.rpartition("/")[0] in columns}
 
     @property
     def has_more(self) -> bool:
@@ -294,8 +308,8 @@ class StoredRecord:
         """
         if not self.large:
             return bytearray(self._frame.read())
-        unwanted = (f for name, f in self.large.items() if name not in names and name.rpartition("/")[0] not in names)
-        left_out = {feature.entry.begin for feature in unwanted}
+        unwanted = self.large.keys() - self.find_large(names).keys()
+        left_out = {self.large[name].entry.begin for name in unwanted}
         parts_of = {f.entry.begin: f.cut() for name, f in self.large.items() if name in cut}
         parts: list[bytes | StoredBytes] = []
         for number in (_FEATURES, _FEATURE_LISTS):
