@@ -84,6 +84,11 @@ class ShapeSource(NamedTuple):
         return tuple(dict.fromkeys(axis for axis in axes if isinstance(axis, str)))
 
     @property
+    def axis_sizes(self) -> tuple[str, ...]:
+        """The features with the size of one dimension each; none if one feature has the sizes of all."""
+        return () if isinstance(self.axes, str) else self.sizes
+
+    @property
     def features(self) -> tuple[str, ...]:
         """All features that are read beside the values."""
         return self.sizes if self.dtype is None else (*self.sizes, self.dtype)

@@ -201,11 +201,6 @@ class _OpenColumn:
     def feature(self) -> str:
         return self.field.feature or self.column
 
-    @property
-    def _axes(self) -> tuple[str, ...]:
-        """The features with one size each."""
-        return () if isinstance(self.source.axes, str) else self.source.sizes
-
     def assume(self) -> Field:
         """The field with a type of arrays; of what is not known, any."""
         return self.as_tensor(self.source.element or "uint8", self.source.shape or (None,), self.field.metadata)
@@ -248,9 +243,8 @@ class _OpenColumn:
         """True if the context, and no feature list, has the features that state the shape of all steps, or arrays."""
         names = self.source.features
         if self.field.part != FEATURE_LIST:
-            return not any(
-                map(_has_several, (c for part in columns for name in self._axes for c in _columns_of(part, name)))
-            )
+            sizes = (c for part in columns for name in self.source.axis_sizes for c in _columns_of(part, name))
+            return not any(map(_has_several, sizes))
         lists = (part.get(name + FeatureColumns.LIST_MARK) for part in columns for name in names)
         if any(column is not None and not is_nothing(column) for column in lists):
             return False

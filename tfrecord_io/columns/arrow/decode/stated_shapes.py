@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import listed, printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, FeatureColumns, Kind, Layout, ParsedTensor, ShapeSource
-from tfrecord_io.columns.arrow.buffers import bitmap_of, int64_array, offsets_of, take_rows, variable_width
+from tfrecord_io.columns.arrow.buffers import int64_array, offsets_of, take_rows, variable_width
 from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS, CompanionColumns, Companions, product
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.row_fault import RowFault
@@ -231,8 +231,7 @@ def step_columns(
         if column is None or is_nothing(column):
             continue
         if column.steps is None:
-            is_size = name != source.dtype and not isinstance(source.axes, str)
-            of_steps = _step_sizes(column, counts, mask) if is_size else None
+            of_steps = _step_sizes(column, counts, mask) if name in source.axis_sizes else None
             if of_steps is None:
                 of_steps = _take_rows(column, np.repeat(np.arange(column.rows), counts))
             steps[name] = of_steps
@@ -270,12 +269,8 @@ def _step_sizes(column: ColumnBuffers, counts: Array, mask: Array) -> ColumnBuff
     within = np.arange(len(is_stated)) - np.repeat(np.cumsum(counts) - counts, counts)
     at = np.repeat(column.offsets[:-1].astype(np.int64), counts) + np.where(np.repeat(has_own, counts), within, 0)
     assert column.values is not None
-    steps = ColumnBuffers(column.name, Kind.INT64, Layout.SCALAR, len(at))
-    steps.values = np.zeros(len(at), np.int64)
-    steps.values[is_stated] = column.values[at[is_stated]]
-    steps.null_count = int(len(at) - np.count_nonzero(is_stated))
-    steps.validity = bitmap_of(is_stated) if steps.null_count else None
-    return steps
+    sizes = ColumnBuffers(column.name, Kind.INT64, Layout.SCALAR, len(column.values), values=column.values)
+    return take_rows([sizes], np.where(is_stated, at, -1))
 
 
 def _take_rows(column: ColumnBuffers, rows: Array) -> ColumnBuffers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +30,15 @@ from tfrecord_io.columns.arrow.flatten import (
 )
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import TensorValues, array_to_tensors
-from tfrecord_io.columns.schema.column_features import LIST, AsJson, Leaf, Node, PlainLists, PlainStruct
+from tfrecord_io.columns.schema.column_features import (
+    LIST,
+    AsJson,
+    Leaf,
+    Node,
+    PlainLists,
+    PlainStruct,
+    is_list_of_arrays,
+)
 from tfrecord_io.columns.schema.types import is_text, is_text_or_bytes, plain_kind
 from tfrecord_io.errors import EncodeError
 
@@ -54,9 +62,8 @@ def encode_columns(
             continue
         array = batch.column(number)
         if in_steps:
-            as_feature = value_list if plan.in_lists[number] else feature_list
-            steps = _encode_steps(parts, array, as_feature, name=name, row_base=row_base, plan=plan, stated=stated)
-            columns.extend(steps)
+            field = plan.schema.field(number)
+            columns.extend(_encode_steps(parts, array, field, row_base=row_base, plan=plan, stated=stated))
             continue
         tree = plan.trees[number]
         if tree is None and plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
@@ -95,17 +102,18 @@ def _write_column(array: pa.Array, tree: Node | None, name: str, row_base: int) 
 def _encode_steps(
     parts: tuple[Leaf, ...],
     array: pa.Array,
-    as_feature: Callable[[ColumnBuffers, Rows], ColumnBuffers],
+    field: pa.Field,
     *,
-    name: str,
     row_base: int,
     plan: WritePlan,
     stated: list[ColumnBuffers],
 ) -> Iterator[ColumnBuffers]:
     """A feature list: its steps are the rows of an inner column; a null step has no feature type.
 
-    Or a list of arrays, as `as_feature` makes it of the steps.
+    Or a list of arrays, whose values are the steps.
     """
+    name, in_list = field.name, is_list_of_arrays(field)
+    as_feature = value_list if in_list else feature_list
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
@@ -114,7 +122,7 @@ def _encode_steps(
             if leaf.shape_source is not None:
                 from tfrecord_io.columns.arrow.encode.stated_sizes import as_feature_lists
 
-                stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows, as_feature))
+                stated.extend(as_feature_lists(of_steps, leaf.shape_source, rows, in_list=in_list))
             for step in encoded or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]:
                 yield as_feature(step, rows)
     except EncodeError as error:

@@ -127,7 +127,6 @@ class WritePlan:
         schema: pa.Schema,
         columns: tuple[tuple[Leaf, ...], ...],
         in_steps: tuple[bool, ...],
-        in_lists: tuple[bool, ...],
         trees: tuple[Node | None, ...],
         float64: str | None = None,
         rounding: Rounding | None = None,
@@ -136,7 +135,6 @@ class WritePlan:
         self.schema = schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
         self.columns = columns  # the leaves of each column, in order; of a feature list those of one step
         self.in_steps = in_steps  # which columns are feature lists, or lists of arrays
-        self.in_lists = in_lists  # which columns are lists of arrays, whose features are no feature lists
         self.trees = trees  # of the columns that are stored as several features, or as JSON
         self.float64 = float64  # for float64 values that are written as float32: None, "round" or "error"
         self.rounding = Rounding() if rounding is None else rounding  # filled by `encode_columns`
@@ -192,15 +190,13 @@ def plan_writing(
             advice = 'write it with record_type="sequence_example", or declare it as a list'
             advice_cli = "write it with --record-type sequence_example, or declare it as a list"
             raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
-        in_lists = tuple(map(is_list_of_arrays, fields))
+        may_have_steps = [sequence or is_list_of_arrays(f) for f in fields]
         in_steps = tuple(
-            (sequence or in_list) and not is_nested(f) and step_field(f) is not None
-            for f, in_list in zip(fields, in_lists, strict=True)
+            may and not is_nested(f) and step_field(f) is not None
+            for f, may in zip(fields, may_have_steps, strict=True)
         )
         trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
-        columns = tuple(
-            tuple(column_leaves(f, in_steps=sequence or in_list)) for f, in_list in zip(fields, in_lists, strict=True)
-        )
+        columns = tuple(tuple(column_leaves(f, in_steps=may)) for f, may in zip(fields, may_have_steps, strict=True))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
     except UnicodeDecodeError as error:
@@ -208,7 +204,7 @@ def plan_writing(
     _refuse_collisions(fields, columns)
     annotated = pa.schema(fields, metadata=schema.metadata)
     float64 = None if float64 == RAW else float64
-    return WritePlan(annotated, columns, in_steps=in_steps, in_lists=in_lists, trees=trees, float64=float64)
+    return WritePlan(annotated, columns, in_steps=in_steps, trees=trees, float64=float64)
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:

@@ -156,10 +156,7 @@ class SliceEncoder:
     def from_options(cls, schema: pa.Schema, options: WriteOptions) -> Self:
         """The encoder of a writer with these options, for data of this schema."""
         if isinstance(options.record_type, MessageType):
-            return cls(
-                WritePlan(schema, columns=(), in_steps=(), in_lists=(), trees=(), float64=options.float64),
-                options.record_type,
-            )
+            return cls(WritePlan(schema, (), (), (), float64=options.float64), options.record_type)
         binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
         is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
         if options.record_type == "bytes" and not is_binary:

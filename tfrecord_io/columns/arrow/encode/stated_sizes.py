@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,7 +15,7 @@ from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ParsedTensor, ShapeSource
 from tfrecord_io.columns.arrow.buffers import bitmap_of, offsets_of, scatter, take_rows
 from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
-from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets
+from tfrecord_io.columns.arrow.flatten import Rows, feature_column, feature_list, row_offsets, value_list
 from tfrecord_io.columns.arrow.tensor_values import TensorValues
 from tfrecord_io.errors import EncodeError
 
@@ -66,22 +66,18 @@ def _numbers(name: str, numbers: Array, rows: Rows) -> ColumnBuffers:
 
 
 def as_feature_lists(
-    steps: Sequence[ColumnBuffers],
-    source: ShapeSource,
-    rows: Rows,
-    as_feature: Callable[[ColumnBuffers, Rows], ColumnBuffers],
+    steps: Sequence[ColumnBuffers], source: ShapeSource, rows: Rows, *, in_list: bool
 ) -> list[ColumnBuffers]:
-    """The features that `stated_columns` makes for the steps of a column, in its `rows`, which have many steps.
+    """Features made of the `stated_columns` of steps, by the `rows` of the column that has the steps.
 
-    With `feature_list` as `as_feature`, each is a feature list; a feature of all steps if the source has it in the
-    context. With `value_list`, for a list of arrays, the size of a dimension is a list, with one for each array; the
-    other features have one value for all arrays of a row. EncodeError for one value where those of the steps differ.
+    Each is a feature list, or a feature of all steps if the source has it in the context. Of arrays `in_list`, the
+    features `source.axis_sizes` have a list of values, one for each array; others have one value for all arrays of a
+    row. EncodeError for one value where those of the steps differ.
     """
-    by_step = source.features  # those with a value for each step
-    if as_feature is not feature_list:
-        by_step = () if isinstance(source.axes, str) else source.sizes
+    by_step = source.axis_sizes if in_list else source.features  # those with a value for each step
     if source.in_context:
         by_step = ()
+    as_feature = value_list if in_list else feature_list
     return [as_feature(step, rows) if step.name in by_step else _context_value(step, rows) for step in steps]
 
 
@@ -181,7 +177,7 @@ def _unite_rows(rows: ColumnBuffers, others: ColumnBuffers, column: ColumnBuffer
 
 
 def _record_of(column: ColumnBuffers, row: int) -> int:
-    """The row of a column, where `row` is one, or one of its steps, if it has steps."""
+    """The row of a column, by the number of a step if the column has steps."""
     if column.steps is None:
         return row
     assert column.offsets is not None
