@@ -145,7 +145,7 @@ class SampledNames:
         self._projection = projection
         self._with_companions = with_companions
         fields = [f for name, f in (overrides or {}).items() if isinstance(f, Field) and projection(name)]
-        sources = [ShapeSource.from_metadata(f.metadata, f.feature) for f in fields]
+        sources = [f.shape_source for f in fields]
         self._stated = {name for source in sources if source is not None for name in source.features}
 
     def __call__(self, name: str) -> bool:

@@ -120,7 +120,7 @@ def _find_undecided(
         return None
     from tfrecord_io.columns import OpenShapes
 
-    return OpenShapes(options).undecided(Projection(selection.columns))
+    return OpenShapes(options).declared_schema(Projection(selection.columns))
 
 
 def _complete_declared(

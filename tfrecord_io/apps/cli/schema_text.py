@@ -149,7 +149,7 @@ def _decode_raw_hint(f: Field, description: Mapping[str, Any]) -> str:
         element = Dtype.of_arrow(type_, f.metadata)
     if not element.is_decoded_raw:
         return ""
-    source = ShapeSource.from_metadata(f.metadata, f.feature)
+    source = f.shape_source
     if source is not None:
         to = _stated_shape(source, description)
     elif shape.count(None) > 1:

@@ -544,7 +544,7 @@ def default_part(type_: pa.DataType, encoding: str) -> str:
 
 def _source_notes(field: Field) -> dict[str, str]:
     """The features that state the shape and the dtype of a tensor."""
-    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    source = field.shape_source
     if source is None:
         return {}
     notes = {"shape from": printable(repr(source.axes), 80)} if source.sizes else {}

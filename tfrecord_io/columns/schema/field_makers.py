@@ -166,7 +166,7 @@ def _list_source(item: Field) -> ShapeSource | None:
 
     A shape with at most one unknown size is known from the values: its source has no feature.
     """
-    source = ShapeSource.from_metadata(item.metadata, item.feature)
+    source = item.shape_source
     if is_list_like(item.type) or (source is None and not is_any_tensor(item.type)):
         return None
     if item.encoding not in (BY_WIRE, RAW) and is_any_tensor(item.type):
@@ -274,7 +274,7 @@ def image(
 
 def _check_raw_image(pixels: Field, encoded: Mapping[str, Any]) -> None:
     """Refuse what is no tensor, and the arguments of `image` for encoded images."""
-    if not is_any_tensor(pixels.type) and ShapeSource.from_metadata(pixels.metadata) is None:
+    if not is_any_tensor(pixels.type) and pixels.shape_source is None:
         advice = 'pass a shape, or raw pixels, as in tfr.image(tfr.tensor("uint8", ("height", "width", 3)))'
         raise SchemaError("an image is not made of this field", expected="a tensor", got=repr(pixels), hint=advice)
     if (given := next((name for name, value in encoded.items() if value is not None), None)) is not None:

@@ -297,7 +297,7 @@ def _stated_shapes(field: Field) -> Companions | None:
     """Checks by the features that state the arrays of a column; None for a column that is read as plain bytes."""
     from tfrecord_io.columns.arrow.decode.stated_shapes import StatedShapes
 
-    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    source = field.shape_source
     if source is None or not is_any_tensor(field.value):
         return None
     element, shape = element_and_shape(field.tensor)

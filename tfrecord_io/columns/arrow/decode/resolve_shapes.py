@@ -55,8 +55,8 @@ class OpenShapes:
             if isinstance(f, Field) and (source := _open_source(f)) is not None
         ]
 
-    def undecided(self, selects: Callable[[str], bool]) -> Schema | None:
-        """The ``schema=`` with all these columns, at least one, if each of them is selected; else None."""
+    def declared_schema(self, selects: Callable[[str], bool]) -> Schema | None:
+        """The ``schema=``, if it alone has such columns, and all of them are selected; else None."""
         selected = bool(self._columns) and all(selects(column.column) for column in self._columns)
         return self._declared if selected and not self._overridden else None
 
@@ -76,16 +76,15 @@ class OpenShapes:
         closed = {id(column.field): column.close(columns, options) for column in open_columns}
         changes: dict[str, Any] = {}
         if self._declared is not None:
-            changes["schema"] = Schema([closed.get(id(f), f) for f in self._declared], self._declared.metadata)
+            changes["schema"] = _replace_fields(self._declared, closed)
         if self._overrides:
             changes["schema_overrides"] = {name: closed.get(id(f), f) for name, f in self._overrides.items()}
         return options.changed(**changes)
 
     @staticmethod
     def assume(schema: Schema) -> Schema:
-        """The schema with a type for each column by which its features are decoded as by any that a sample gives it."""
-        assumed = {id(column.field): column.assume() for column in _open_columns(schema)}
-        return Schema([assumed.get(id(f), f) for f in schema], schema.metadata) if assumed else schema
+        """The schema with an assumed type for each column; features are decoded alike by the type from a sample."""
+        return _replace_fields(schema, {id(column.field): column.assume() for column in _open_columns(schema)})
 
     @staticmethod
     def close_by(schema: Schema, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Schema | None:
@@ -94,11 +93,10 @@ class OpenShapes:
         None if no record has a feature that states a size, which an error of `close` explains.
         """
         open_columns = _open_columns(schema)
-        stated = {name for column in open_columns for name in column.source.features}
-        if not all(any(True for part in columns for _ in _columns_of(part, name)) for name in stated):
+        names = {name for column in open_columns for name in column.source.features}
+        if not all(any(True for part in columns for _ in _columns_of(part, name)) for name in names):
             return None
-        closed = {id(column.field): column.close(columns, options) for column in open_columns}
-        return Schema([closed.get(id(f), f) for f in schema], schema.metadata)
+        return _replace_fields(schema, {id(column.field): column.close(columns, options) for column in open_columns})
 
 
 def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
@@ -118,7 +116,12 @@ def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
         source = column.source.decide(RAW, is_number=False, in_context=False)
         dtype, axes = source.element or element.name, source.shape or (None,) * len(shape)
         closed[id(column.field)] = column.as_tensor(dtype, axes, {**column.field.metadata, **source.metadata})
-    return Schema([closed.get(id(f), f) for f in schema], schema.metadata) if closed else schema
+    return _replace_fields(schema, closed)
+
+
+def _replace_fields(schema: Schema, fields: Mapping[int, Field]) -> Schema:
+    """The schema with `fields` in the place of those that have these ids; itself without any."""
+    return Schema([fields.get(id(f), f) for f in schema], schema.metadata) if fields else schema
 
 
 def _open_columns(schema: Schema) -> list[_OpenColumn]:
@@ -128,9 +131,7 @@ def _open_columns(schema: Schema) -> list[_OpenColumn]:
 
 def _open_source(field: Field) -> ShapeSource | None:
     """The source of a field whose type the first records decide; None for any other field."""
-    if field.is_common:
-        return None
-    source = ShapeSource.from_metadata(field.metadata, field.feature)
+    source = None if field.is_common else field.shape_source
     return source if source is not None and source.is_open else None
 
 

@@ -66,7 +66,7 @@ def _expression(f: Field) -> str:
         return _literal(name)
     with suppress(SchemaError):
         call = _call(f)
-        if ShapeSource.from_metadata(f.metadata) is not None:  # which decides the type when files are read
+        if f.shape_source is not None:  # which decides the type when files are read
             return str(call)
         if call.execute().named(f.column) == f:
             return str(call)
@@ -96,7 +96,7 @@ def _call(f: Field) -> _Call:
         if ShapeSource.entry_of(f.metadata) is not None:
             return _Call(makers.sequence, (_call(replace(step, metadata=f.metadata)),), keywords)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
-    source = ShapeSource.from_metadata(f.metadata, f.feature)
+    source = f.shape_source
     if source is not None and is_list_like(f.type):
         item = Field("", f.type.value_type, encoding=f.encoding, shape=f.shape, metadata=f.metadata)
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
