@@ -57,7 +57,7 @@ def columns(draw: st.DrawFn) -> pa.Array:
 @given(columns())
 def test_values_are_equal_where_their_hashes_are(column: pa.Array) -> None:
     assert RowHashes.is_for(column.type)
-    hashes = RowHashes.of([column], len(column)).values
+    hashes = RowHashes.from_columns([column], len(column)).values
     plain = column.cast(pa.int64()) if pa.types.is_temporal(column.type) and not _is_date(column.type) else column
     values = plain.to_pylist()
     for a, left in enumerate(values):
@@ -71,15 +71,15 @@ def _is_date(type_: pa.DataType) -> bool:
 
 @given(columns(), st.integers(0, 3))
 def test_hashes_do_not_depend_on_the_rows_around(column: pa.Array, begin: int) -> None:
-    for whole, part in zip(RowHashes.of_column(column), RowHashes.of_column(column[begin:]), strict=True):
+    for whole, part in zip(RowHashes.hash_column(column), RowHashes.hash_column(column[begin:]), strict=True):
         assert whole[begin:].tolist() == part.tolist()
 
 
 def test_the_order_of_columns_and_items_counts() -> None:
     a, b = pa.array([1]), pa.array([2])
-    assert RowHashes.of([a, b], 1).values != RowHashes.of([b, a], 1).values
+    assert RowHashes.from_columns([a, b], 1).values != RowHashes.from_columns([b, a], 1).values
     lists = pa.array([[1, 2], [2, 1], [1, 2, None], []], pa.list_(pa.int64()))
-    assert len(set(RowHashes.of([lists], 4).values.tolist())) == 4
+    assert len(set(RowHashes.from_columns([lists], 4).values.tolist())) == 4
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,13 @@ class Column:
         return leaf_fields(schema)
 
     @staticmethod
+    def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
+        """The arrays of the `leaf_fields` of a batch."""
+        from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays
+
+        return leaf_arrays(batch)
+
+    @staticmethod
     def declaration(name: str, type_name: str) -> tuple[str, str]:
         """How to declare the type of a column, in Python and in the command."""
         from tfrecord_io.columns.schema.column_advice import declaration
@@ -83,7 +90,7 @@ class Column:
         return declaration(name, type_name)
 
     @staticmethod
-    def listed(names: Sequence[str]) -> str:
+    def column_list(names: Sequence[str]) -> str:
         """The names of columns in a line of text, the first ones of many; empty if there are none."""
         return column_list(names)
 
@@ -98,13 +105,6 @@ class Column:
         from tfrecord_io.columns.arrow.buffers import value_bytes
 
         return sum(map(value_bytes, batch.columns))
-
-    @staticmethod
-    def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
-        """The arrays of the `leaf_fields` of a batch."""
-        from tfrecord_io.columns.arrow.output.to_numpy import leaf_arrays
-
-        return leaf_arrays(batch)
 
     @staticmethod
     def register_types() -> None:
@@ -314,9 +314,7 @@ class Column:
 
         return dimensions_of(self.field)
 
-    # ---- values
-
-    def labelled(self, attributes: Mapping[Any, Any] | None = None, dimensions: Sequence[str] = ()) -> pa.Field:
+    def add_labels(self, attributes: Mapping[Any, Any] | None = None, dimensions: Sequence[str] = ()) -> pa.Field:
         """The field with attributes, and with the names of the dimensions without that of the rows."""
         from tfrecord_io.columns.schema.array_attributes import add_attributes, add_dimensions
 
@@ -332,6 +330,8 @@ class Column:
         from tfrecord_io.columns.schema.array_attributes import dimension_names
 
         return dimension_names(self.field.name, shape, self.dimensions if stated else [], sizes)
+
+    # ---- values
 
     @property
     def declared_shape(self) -> tuple[int | None, ...] | None:

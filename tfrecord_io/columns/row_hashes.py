@@ -25,7 +25,7 @@ class RowHashes:
 
     Examples
     --------
-    >>> hashes = RowHashes.of([pa.array([1.0, -0.0, 0.0]), pa.array([["a"], [], []])], 3).values
+    >>> hashes = RowHashes.from_columns([pa.array([1.0, -0.0, 0.0]), pa.array([["a"], [], []])], 3).values
     >>> (hashes[0] == hashes[1]).item(), (hashes[1] == hashes[2]).item()
     (False, True)
     """
@@ -37,13 +37,13 @@ class RowHashes:
         self.values = values
 
     @classmethod
-    def of(cls, columns: Sequence[pa.Array], count: int) -> RowHashes:
+    def from_columns(cls, columns: Sequence[pa.Array], count: int) -> RowHashes:
         """Hash each of `count` rows."""
-        return cls.join([cls.of_column(column) for column in columns], count)
+        return cls.join([cls.hash_column(column) for column in columns], count)
 
     @classmethod
     def join(cls, columns: Sequence[Sequence[Array]], count: int) -> RowHashes:
-        """Combine the hashes `of_column` of all columns into hashes of rows."""
+        """Combine what `hash_column` returns for each column into hashes of rows."""
         hashes = np.zeros(count, cls.DTYPE)
         for column in columns:
             for name, values in zip(("first", "second"), column, strict=True):
@@ -51,7 +51,7 @@ class RowHashes:
         return cls(hashes)
 
     def runs(self) -> tuple[Array, Array]:
-        """Return a stable order that puts equal hashes together, and a mark in it for the first of each run of them."""
+        """Return a stable order, with equal hashes together, and marks at the first hash of each run."""
         order = np.lexsort((self.values["second"], self.values["first"]))
         starts = np.arange(len(order)) == 0
         for name in ("first", "second"):
@@ -61,7 +61,7 @@ class RowHashes:
 
     @staticmethod
     def is_for(type_: pa.DataType) -> bool:
-        """True if `of_column` takes columns of a type: single values, and lists of such types."""
+        """True if `hash_column` takes columns of a type: single values, and lists of such types."""
         if pa.types.is_dictionary(type_) or Column(type_).is_list:
             return RowHashes.is_for(type_.value_type)
         return bool(
@@ -73,7 +73,7 @@ class RowHashes:
         )
 
     @staticmethod
-    def of_column(column: pa.Array) -> list[Array]:
+    def hash_column(column: pa.Array) -> list[Array]:
         """Hash each value twice, to 64 bits; missing values, too."""
         if pa.types.is_dictionary(column.type):
             column = column.dictionary_decode()
@@ -101,7 +101,7 @@ def _list_hashes(column: pa.Array) -> list[Array]:
     positions = (np.arange(lengths.sum()) - np.repeat(begins, lengths)).astype(np.uint64)
     has_items = lengths > 0
     hashes = []
-    for items in RowHashes.of_column(column.flatten()):
+    for items in RowHashes.hash_column(column.flatten()):
         sums = np.zeros(len(lengths), np.uint64)
         if has_items.any():  # the items of a list end where those of the next list begin
             sums[has_items] = np.add.reduceat(_mix_bits(items + positions * _GOLDEN), begins[has_items])

@@ -298,7 +298,7 @@ def _alike(a: pa.Schema, b: pa.Schema, columns: list[str]) -> set[str]:
 def _hashes(batch: pa.RecordBatch, name: str, alike: bool) -> list[Array]:
     """Two hashes of each value of a column; for values without a simple type, of their representations in Python."""
     if alike:
-        return RowHashes.of_column(batch.column(name))
+        return RowHashes.hash_column(batch.column(name))
     digests = b"".join(_digest(value) for value in _values(batch, name))
     parts = np.frombuffer(digests, RowHashes.DTYPE)
     return [parts["first"], parts["second"]]

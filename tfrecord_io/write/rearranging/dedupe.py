@@ -147,7 +147,7 @@ class _Keys:
     def add(self, columns: list[pa.Array]) -> None:
         """Add the next rows, by the columns of their keys."""
         keys = np.empty(len(columns[0]), _ROW)
-        keys[["first", "second"]] = RowHashes.of(columns, len(keys)).values
+        keys[["first", "second"]] = RowHashes.from_columns(columns, len(keys)).values
         keys["row"] = np.arange(self.count, self.count + len(keys))
         self.count += len(keys)
         self._in_memory.append(keys)

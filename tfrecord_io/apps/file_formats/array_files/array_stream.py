@@ -139,7 +139,7 @@ def stream_of(
         _columns(empty)  # all of them: their names must differ
         schema = open_input(_columns({name: empty[name] for name in names}), encodings=encodings).schema
         labels = {name: (arrays[name].attributes, arrays[name].dims) for name in names}
-        schema = pa.schema([Column(f).labelled(*labels.get(f.name, ())) for f in schema], schema.metadata)
+        schema = pa.schema([Column(f).add_labels(*labels.get(f.name, ())) for f in schema], schema.metadata)
         return project(schema, batches(names, encodings, schema), projection)
 
     def batches(names: list[str], encodings: Mapping[str, str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -130,7 +130,7 @@ def stream_of_episodes(
         with _File.open(source, groups, limits) as file:
             survey.add(file)
     columns = survey.columns(project)
-    schema = pa.schema([Column(column.field()).labelled(column.attributes) for column in columns])
+    schema = pa.schema([Column(column.field()).add_labels(column.attributes) for column in columns])
 
     def batches() -> Generator[pa.RecordBatch]:
         rows: list[list[Any]] = [[] for _ in columns]
@@ -212,7 +212,7 @@ class _File:
                 self.others.append(name)
         if not members:
             shown = "/".join(groups.parts)
-            names = f"the file has {Column.listed([*datasets][:8])}" if datasets else "the file has none"
+            names = f"the file has {Column.column_list([*datasets][:8])}" if datasets else "the file has none"
             raise DecodeError(f"no group '{printable(shown)}' has datasets: {names}", path=self.path, expected=shown)
         shared = self._shared_attributes(groups)
         episodes = [self._episode(path, members[path], groups, shared) for path in sorted(members, key=_natural_key)]
@@ -498,7 +498,7 @@ class _Survey:
 
     def _warn(self) -> None:
         for path, names in self._left_out.items():
-            text = f"left out {Column.listed(names)}: no value of an episode"
+            text = f"left out {Column.column_list(names)}: no value of an episode"
             warn(f"{printable(path)}: {text}", SchemaWarning)
 
 

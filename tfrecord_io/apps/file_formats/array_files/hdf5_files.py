@@ -115,7 +115,7 @@ def stream_of_file(
 
     if links.nowhere:
         is_needed = project([*chain.from_iterable(columns_by_array(dtypes).values()), *links.nowhere])
-        if left_out := Column.listed([name for name in links.nowhere if is_needed(name)]):
+        if left_out := Column.column_list([name for name in links.nowhere if is_needed(name)]):
             warn(f"{source.path}: left out {left_out}: soft links of these names lead nowhere", SchemaWarning)
     try:
         return stream_of_group(dtypes, open, files=opened, path=source.path, project=project, labels=labels, **labelled)
