@@ -111,7 +111,7 @@ class Closing(NotCopied, ABC):
         self.close()
 
     def _warn_if_dropped(self, release: Callable[[], str | None]) -> None:
-        """When the object is gone, or the process ends, release what it held, and warn at the line that made it.
+        """Call `release` when the object is gone or the process ends, and warn at the line of its caller.
 
         `release` returns the text of the ResourceWarning, None if there was nothing to release. A forked process does
         not call it. It may not refer to the object.

@@ -94,7 +94,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The condition in one short line, for messages, which is one of ``filters=`` if it has only its operators.
+        """The condition in one short line, for messages: a text for ``filters=`` if these have all its operators.
 
         >>> import pyarrow.compute as pc
         >>> parse_expression(pc.field("n").isin([1, 2]) & pc.field("s").is_valid()).text

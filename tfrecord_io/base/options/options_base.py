@@ -117,7 +117,7 @@ class Options:
             if name not in names:
                 from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
 
-                raise unknown_keyword(name, {field.name for field in fields(cls)} - cls.internal)
+                raise unknown_keyword(name, names)
         stated = {
             name: value
             for name, value in keywords.items()

@@ -40,8 +40,8 @@ class FrameHeader(bytes):
         >>> FrameHeader.make(300).is_intact, FrameHeader.make(300).payload_length
         (True, 300)
         """
-        stated = length.to_bytes(8, "little")
-        return cls(stated + cls._masked_crc32c(stated).to_bytes(4, "little"))
+        begin = length.to_bytes(8, "little")
+        return cls(begin + cls._masked_crc32c(begin).to_bytes(4, "little"))
 
     @staticmethod
     def mask_crc(crc: int) -> int:

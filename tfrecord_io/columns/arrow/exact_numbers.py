@@ -38,17 +38,17 @@ def exact_comparison(function: str, value: pa.Scalar, type_: pa.DataType) -> tup
         return None
     if t.is_floating(type_):
         return _compare_with_float(function, value, type_)
-    least, greatest = _range(type_)
+    lowest, highest = _range(type_)
     number = _fraction(value, type_)
     if number is None:  # NaN
-        return _constant(function == "not_equal", least, type_)
+        return _constant(function == "not_equal", lowest, type_)
     scaled = number if isinstance(number, float) else number * Fraction(10) ** _scale(type_)
-    if scaled > greatest or scaled < least:
-        is_true = function == "not_equal" or function.startswith("less" if scaled > greatest else "greater")
-        return _constant(is_true, least, type_)
+    if scaled > highest or scaled < lowest:
+        is_true = function == "not_equal" or function.startswith("less" if scaled > highest else "greater")
+        return _constant(is_true, lowest, type_)
     floor, ceil = math.floor(scaled), math.ceil(scaled)
     if function in ("equal", "not_equal") and floor != ceil:
-        return _constant(function == "not_equal", least, type_)
+        return _constant(function == "not_equal", lowest, type_)
     return function, _scalar_of(ceil if function in ("less", "greater_equal") else floor, type_)
 
 
@@ -121,11 +121,11 @@ def _fraction(value: pa.Scalar, type_: pa.DataType) -> Fraction | float | None:
     return Fraction(number)
 
 
-def _constant(is_true: bool, least: int, type_: pa.DataType) -> tuple[str, pa.Scalar | None]:
-    """A comparison that is true, or false, for all values, and null for null; `least` is the least value."""
+def _constant(is_true: bool, lowest: int, type_: pa.DataType) -> tuple[str, pa.Scalar | None]:
+    """A comparison that is true, or false, for all values, and null for null; `lowest` is the least value."""
     if t.is_timestamp(type_):  # Python does not have its least value
         return "equal" if is_true else "not_equal", None
-    return "greater_equal" if is_true else "less", _scalar_of(least, type_)
+    return "greater_equal" if is_true else "less", _scalar_of(lowest, type_)
 
 
 def _scalar_of(number: int, type_: pa.DataType) -> pa.Scalar:

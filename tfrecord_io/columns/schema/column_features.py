@@ -143,7 +143,7 @@ def is_marked_feature_list(field: pa.Field) -> bool:
 
 
 def is_list_of_arrays(field: pa.Field) -> bool:
-    """True if a context feature has the arrays of a row as its values, of shapes that its metadata says where to find.
+    """True if the values of a context feature are the arrays of a row, and features state their shapes.
 
     Other lists of arrays are feature lists, or nested.
     """

@@ -319,7 +319,7 @@ class Field:
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
     def _refuse_open_parts(self) -> None:
-        """Refuse a struct, or another type, that has an array in it whose shape stands in other features."""
+        """Refuse a nested type that contains an array whose shape stands in features."""
         for part in types_within(self.type):
             for at in range(part.num_fields if t.is_nested(part) else 0):
                 source = ShapeSource.from_metadata((child := part.field(at)).metadata, self.feature)

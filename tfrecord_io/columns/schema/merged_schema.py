@@ -170,8 +170,8 @@ def _have_sizes_alike(a: pa.Field, b: pa.Field) -> bool:
     if entries[0] == entries[1]:
         return True
     sources = [ShapeSource.from_metadata(field.metadata, field.name) for field in (a, b)]
-    known = [None if source is None else (source.axes, source.dtype) for source in sources]
-    return known[0] == known[1]
+    places = [None if source is None else (source.axes, source.dtype) for source in sources]
+    return places[0] == places[1]
 
 
 def _common_tensor(a: pa.Field, b: pa.Field) -> pa.Field | None:

@@ -56,7 +56,7 @@ class CompiledPlan(NamedTuple):
     companions: frozenset[str] = frozenset()  # those in `columns` that are read only as companions of other columns
 
     def other_part(self, schema: Schema) -> tuple[PlanColumn, ...]:
-        """Columns for features of the declared `schema` that have names of these columns, but are in the other part.
+        """Columns for features of the declared `schema` with names of these columns, but in the other part.
 
         One part is the context, the other the feature lists. They are decoded and left out: without them, the decoder
         would take them for unknown features.
@@ -120,7 +120,7 @@ def plan_columns(
 def _leaf_column(
     field: Field, leaf: Leaf, text: Text, in_steps: bool, *, is_whole: bool, is_promoted: bool
 ) -> PlanColumn:
-    """The plan of the feature of a leaf, which `is_whole` if it alone is the column of its field."""
+    """The plan of the feature of a leaf; with `is_whole`, the leaf alone is the column of its field."""
     is_adaptive = encoding_rules(leaf.encoding).adaptive
     kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
     if field.is_list_of_arrays:

@@ -56,7 +56,7 @@ class OpenShapes:
         ]
 
     def declared_schema(self, selects: Callable[[str], bool]) -> Schema | None:
-        """The ``schema=``, if it alone has such columns, and all of them are selected; else None."""
+        """The ``schema=``, if no override is open, but a column is, and all open columns are selected; else None."""
         selected = bool(self._columns) and all(selects(column.column) for column in self._columns)
         return self._declared if selected and not self._overridden else None
 
@@ -120,7 +120,7 @@ def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
 
 
 def _replace_fields(schema: Schema, fields: Mapping[int, Field]) -> Schema:
-    """The schema with `fields` in the place of those that have these ids; itself without any."""
+    """Replace fields of a schema by their ids; without `fields`, return the schema."""
     return Schema([fields.get(id(f), f) for f in schema], schema.metadata) if fields else schema
 
 

@@ -250,22 +250,23 @@ def step_columns(
 
 
 def _step_sizes(column: ColumnBuffers, counts: Array, mask: Array) -> ColumnBuffers | None:
-    """The sizes of so many steps of each row in a context feature that has one for each step, or one for all.
+    """The sizes of steps by a context feature, whose rows have a size for each step, or one for all of them.
 
-    None if each row has one for all. Another number of sizes is a RowFault for a row in the `mask`.
+    `counts` has the number of steps of each row. None if all rows have one size. Another number of sizes is a RowFault
+    for a row in the `mask`.
     """
     if column.kind is not Kind.INT64 or column.layout is not Layout.LIST or column.others or column.offsets is None:
         return None
-    stated = np.diff(column.offsets)
-    if not np.any(mask & column.mask & (stated != 1)):
+    sizes_per_row = np.diff(column.offsets)
+    if not np.any(mask & column.mask & (sizes_per_row != 1)):
         return None
-    has_own = stated == counts
-    if np.any(bad := mask & column.mask & ~has_own & (stated != 1)):
+    has_own = sizes_per_row == counts
+    if np.any(bad := mask & column.mask & ~has_own & (sizes_per_row != 1)):
         row = int(bad.argmax())
-        what = f"'{printable(column.name)}' has {stated[row]} sizes"
+        what = f"'{printable(column.name)}' has {sizes_per_row[row]} sizes"
         reason = f"{what}, and the record has {counts[row]} arrays whose size it states"
-        raise RowFault(row, reason, expected=int(counts[row]), got=int(stated[row]))
-    is_stated = np.repeat(has_own | (stated == 1), counts)
+        raise RowFault(row, reason, expected=int(counts[row]), got=int(sizes_per_row[row]))
+    is_stated = np.repeat(has_own | (sizes_per_row == 1), counts)
     within = np.arange(len(is_stated)) - np.repeat(np.cumsum(counts) - counts, counts)
     at = np.repeat(column.offsets[:-1].astype(np.int64), counts) + np.where(np.repeat(has_own, counts), within, 0)
     assert column.values is not None
@@ -305,8 +306,8 @@ def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tu
         row = int(bad.argmax())
         raise _other_rank(name, row, count, int(counts[row]))
     matrix = np.zeros((rows, count), np.int64)
-    stated = column.values[column.offsets[0] : column.offsets[-1]]
-    matrix[mask] = stated.reshape(int(np.count_nonzero(mask)), count)
+    sizes = column.values[column.offsets[0] : column.offsets[-1]]
+    matrix[mask] = sizes.reshape(int(np.count_nonzero(mask)), count)
     return matrix, mask
 
 

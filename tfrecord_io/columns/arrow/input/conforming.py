@@ -121,8 +121,8 @@ class Conforming:
         stored, changed = {field.name: field for field in known}, {}
         for at, column in enumerate(schema):
             stored_field = stored.get(column.name, column)
-            encoding = encoding_of(stored_field)
-            if column.name not in (options.column_encoding or {}) and _may_take_shapes(column, stored_field):
+            encoding, is_stated = encoding_of(stored_field), column.name in (options.column_encoding or {})
+            if not is_stated and _may_take_shapes(column, stored_field):
                 changed[at] = column.with_metadata({**(column.metadata or {}), **_shape_entries(stored_field)})
                 continue
             if (
@@ -131,7 +131,6 @@ class Conforming:
                 or stored_field.type != column.type
             ):
                 continue
-            is_stated = column.name in (options.column_encoding or {})
             is_stated |= options.float64 is not None and encoding == RAW and t.is_float64(value_type(column.type))
             if not is_stated:
                 changed[at] = set_encoding(column, encoding)
@@ -165,7 +164,7 @@ class Conforming:
 
 
 def _may_take_shapes(column: pa.Field, stored: pa.Field) -> bool:
-    """True if arrays whose shapes stand in no other features can be stored as those of `stored`, where they do."""
+    """True if arrays of `column` can be stored as those of `stored`, whose shapes stand in features."""
     if ShapeSource.entry_of(stored.metadata or {}) is None or ShapeSource.entry_of(column.metadata or {}) is not None:
         return False
     are_lists = is_list_like(column.type)
@@ -174,8 +173,8 @@ def _may_take_shapes(column: pa.Field, stored: pa.Field) -> bool:
     items = [field.with_type(field.type.value_type) if are_lists else field for field in (column, stored)]
     if not all(is_any_tensor(item.type) for item in items):
         return False
-    (element, shape), (other, axes) = map(element_and_shape, items)
-    return element == other and len(shape) == len(axes)
+    (element, shape), (stored_element, stored_shape) = map(element_and_shape, items)
+    return element == stored_element and len(shape) == len(stored_shape)
 
 
 def _shape_entries(stored: pa.Field) -> dict[bytes, bytes]:

@@ -223,7 +223,7 @@ def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ())
 
 
 def _make_sparse(frame: pd.DataFrame, names: Sequence[str], stated: Mapping[str, Any]) -> None:
-    """Make the columns sparse that were sparse when they were written, if they have the dtype of that time."""
+    """Make columns sparse as they were when they were written, if their dtypes are the same."""
     import pandas as pd
 
     for at, name in enumerate(names):

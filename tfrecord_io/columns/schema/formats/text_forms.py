@@ -105,8 +105,8 @@ def _call(f: Field) -> _Call:
         metadata = {key: value for key, value in f.metadata.items() if key != RAW_IMAGE_KEY}
         return _Call(makers.image, (_call(replace(f, metadata=metadata)),), raw.keywords())
     if source is not None:
-        stated = {"encoding": source.encoding} if source.is_open and source.encoding is not None else {}
-        return _Call(makers.tensor, (source.dtype or source.element, source.axes), {**keywords, **stated})
+        keywords |= {"encoding": source.encoding} if source.is_open and source.encoding is not None else {}
+        return _Call(makers.tensor, (source.dtype or source.element, source.axes), keywords)
     if is_any_tensor(f.type):
         element, shape = element_and_shape(f.tensor)
         return _Call(makers.tensor, (element.name, shape), _add_encoding(f, keywords, BY_WIRE))
