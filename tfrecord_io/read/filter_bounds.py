@@ -18,9 +18,9 @@ _COMPARED = {  # the bound that fulfils a comparison if any value does
 
 
 def condition_of_bounds(condition: Condition) -> Condition | None:
-    """The condition on bounds that holds, or is null, where a value within them may fulfil the given one.
+    """Make a condition on bounds, which is false only where no value within the bounds fulfils `condition`.
 
-    Its literals must have the types of the columns. None if it says nothing: any value may fulfil it.
+    Literals must have the types of the columns. None if bounds do not tell: any value may fulfil the condition.
 
     >>> from tfrecord_io.base import condition_of
     >>> condition_of_bounds(condition_of("day > 7")).columns
@@ -28,13 +28,11 @@ def condition_of_bounds(condition: Condition) -> Condition | None:
     >>> condition_of_bounds(condition_of([("name", "startswith", "a")])) is None
     True
     """
-    parts = [condition_of_bounds(argument) for argument in condition.arguments]
-    if condition.name == "and_kleene":
-        known = [part for part in parts if part is not None]
-        return Condition.all_of(known) if known else None
-    if condition.name == "or_kleene":
-        known = [part for part in parts if part is not None]
-        return Condition.any_of(known) if len(known) == len(parts) else None
+    if condition.name in ("and_kleene", "or_kleene"):
+        parts = [part for part in map(condition_of_bounds, condition.arguments) if part is not None]
+        if condition.name == "and_kleene":
+            return Condition.all_of(parts) if parts else None
+        return Condition.any_of(parts) if len(parts) == len(condition.arguments) else None
     kinds = [argument.kind for argument in condition.arguments]
     operator = condition.operator
     if operator is not None and kinds == ["literal", "field"] and (mirror := operator.mirror()) is not None:
@@ -50,12 +48,18 @@ def condition_of_bounds(condition: Condition) -> Condition | None:
 def _compare(column: str, function: str, literal: Condition) -> Condition | None:
     if function in _COMPARED:
         return _call(function, _COMPARED[function] + column, literal)
-    least, greatest = _LEAST + column, _GREATEST + column
     if function == "equal":
-        return Condition.all_of([_call("less_equal", least, literal), _call("greater_equal", greatest, literal)])
+        return _overlap(column, literal, literal)
     if function == "not_equal":
-        return Condition.any_of([_call("not_equal", least, literal), _call("not_equal", greatest, literal)])
+        return Condition.any_of([_call("not_equal", bound + column, literal) for bound in (_LEAST, _GREATEST)])
     return None
+
+
+def _overlap(column: str, low: Condition, high: Condition) -> Condition:
+    """The condition that the bounds and the values from one literal to another have some in common."""
+    return Condition.all_of(
+        [_call("less_equal", _LEAST + column, high), _call("greater_equal", _GREATEST + column, low)]
+    )
 
 
 def _is_in(column: str, condition: Condition) -> Condition | None:
@@ -66,12 +70,10 @@ def _is_in(column: str, condition: Condition) -> Condition | None:
     if members.null_count or not len(members):
         return None
     if len(members) <= _MOST_MEMBERS:
-        found = [_compare(column, "equal", Condition("literal", value=member)) for member in members]
-        return Condition.any_of([part for part in found if part is not None])
+        literals = [Condition("literal", value=member) for member in members]
+        return Condition.any_of([_overlap(column, literal, literal) for literal in literals])
     hull = pc.min_max(members)
-    bounds = [Condition("literal", value=hull[name]) for name in ("min", "max")]
-    least, greatest = _LEAST + column, _GREATEST + column
-    return Condition.all_of([_call("less_equal", least, bounds[1]), _call("greater_equal", greatest, bounds[0])])
+    return _overlap(column, *[Condition("literal", value=hull[name]) for name in ("min", "max")])
 
 
 def _call(function: str, name: str, literal: Condition) -> Condition:
