@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -62,9 +63,8 @@ class ListRows(DerivedRecords):
         check_choice("part", part, (None, *PARTS))
         options = options_from_call(DatasetOptions, None, path, **keywords)
         path, options = CallSource(path).resolve_selection(options)
-        is_of_payloads = (
-            options.record_type == "bytes" and "record_type" not in keywords
-        )  # of a dataset that can be opened
+        # Of a dataset that can be opened, the records of lists are bytes.
+        is_of_payloads = options.record_type == "bytes" and "record_type" not in keywords
         for name in ("include_file_paths",) if is_of_payloads else ("include_file_paths", "record_type"):
             if getattr(options, name) is not None:
                 reason = "is not possible for ExampleListWithContext"
@@ -111,19 +111,18 @@ class _ListSplitter:
     def frames(self, sources: Sequence[Source], progress: ProgressMeter) -> Generator[Array]:
         """The framed rows of all files, in pieces."""
         options = self._options
-        prefetcher = SourcePrefetcher(sources)
-        walker = BlockWalker.from_options(prefetcher, options, progress=progress)
         try:
-            for frames in walker.intact_frames(check_crc=options.check_crc):
-                if (error := (yield from self._block(walker, frames))) is not None:
-                    raise error
+            with (
+                closing(progress),
+                SourcePrefetcher(sources) as prefetcher,
+                closing(BlockWalker.from_options(prefetcher, options, progress=progress)) as walker,
+            ):
+                for frames in walker.intact_frames(check_crc=options.check_crc):
+                    if (error := (yield from self._block(walker, frames))) is not None:
+                        raise error
         except TFRecordError as error:
             self._origins.failed = Origin(error.path, error.record, error.offset)
             raise
-        finally:
-            progress.close()
-            prefetcher.close()
-            walker.close()
 
     def _block(self, walker: BlockWalker, frames: Engine.Frames) -> Generator[Array, None, Exception | None]:
         """The rows of complete records; returns the error of the first one that cannot be read."""
@@ -171,9 +170,9 @@ class _ListSplitter:
 
     def _size_error(self, walker: BlockWalker, block: ListBlock, sizes: Array) -> tuple[int, TFRecordError]:
         """The number of rows within the limits, and the error of the next row."""
-        room = self._expansion.room
-        row = int(((sizes > LIMITS.MAX_RECORD_BYTES) | (np.cumsum(sizes) > room)).argmax())
-        at, size = int(block.row_lists[row]), int(np.cumsum(sizes)[row])
+        room, totals = self._expansion.room, np.cumsum(sizes)
+        row = int(((sizes > LIMITS.MAX_RECORD_BYTES) | (totals > room)).argmax())
+        at, size = int(block.row_lists[row]), int(totals[row])
         if sizes[row] > LIMITS.MAX_RECORD_BYTES:
             reason = f"an example and its context have {sizes[row]} bytes, more than a record can have"
             error = DecodeError(reason, expected=LIMITS.MAX_RECORD_BYTES, got=int(sizes[row]))
@@ -286,8 +285,8 @@ class BlockOrigins:
     path: str
     record: int  # of the first one
     offsets: Array  # of the records' headers
-    contexts: Array  # the bytes of each context,
-    context_starts: Array  # offset in the payload; −1 for several parts
+    contexts: Array  # the bytes of each context
+    context_starts: Array  # its offset in the payload; −1 for several parts
     list_of: Array  # by row: the number of the record in the block
     starts: Array  # by row: first byte of the example in the payload
     lengths: Array  # by row: bytes of the example
@@ -306,7 +305,7 @@ class BlockOrigins:
 
 
 class ListOrigins:
-    """See `tfrecord_io.store.read.source.Origins`."""
+    """The origins of rows; see `tfrecord_io.store.read.source.Origins`."""
 
     def __init__(self) -> None:
         self.clear()
