@@ -158,7 +158,7 @@ def test_a_scan_without_others_reads_the_same_by_a_plan_of_its_columns(tmp_path:
     tfr.write_tfrecord({**ROWS, "more": [[1.5], [], None]}, path)
     scan = scan_of(tmp_path, schema=schema)
     for names in (["word"], ["key", "n"], []):
-        narrow = scan.filter("n >= 2").without_others(names)
+        narrow = scan.filter("n >= 2").leave_out_others(names)
         assert narrow.schema == scan.only(names).schema
         assert {column.name for column in narrow.settings.plan.columns} == {*names, "n"} - {"key"}
         with ScanRows(narrow).open() as reader, ScanRows(scan.filter("n >= 2").only(names)).open() as expected:

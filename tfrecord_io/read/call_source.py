@@ -92,7 +92,7 @@ class CallSource:
         return self if kept or not isinstance(given, Iterable) else CallSource(list(given))
 
     def whole_files(self, verb: str, *, takes_selection: bool = True) -> Any:
-        """The paths, for a call that works on whole files, which `verb` names, and which may refuse a selection.
+        """The paths for a call on whole files, named by `verb`; an error if it is given a selection and takes none.
 
         ValueError if it is a piece of a dataset, or a list with a dataset of a split.
         """

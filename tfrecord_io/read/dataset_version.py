@@ -19,7 +19,7 @@ class Version(NamedTuple):
 
     @classmethod
     def parse(cls, text: object, keyword: str = "since") -> Version:
-        """The version that the text of a keyword names; TypeError or ValueError for what is none."""
+        """Parse the text of a keyword; TypeError or ValueError if it is not a version."""
         if not isinstance(text, str):
             raise TypeError(f"{keyword}={text!r}: expected a text, as `Dataset.version` has it")
         match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)

@@ -127,7 +127,7 @@ def _is_single(type_: pa.DataType) -> bool:
 
 
 def _single_values_as_lists(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
-    """Make lists of one value from single values, which a file has where each image has one box."""
+    """Make lists of single values, as in a file with one box for each image."""
     for name in names:
         at, column = batch.schema.get_field_index(name), batch[name]
         field = batch.schema.field(at)
@@ -249,7 +249,7 @@ def _explode_batch(batch: pa.RecordBatch, names: list[str], keep_empty: bool, *,
 
 def _step_field(field: pa.Field, type_: pa.DataType) -> pa.Field:
     """The field of a column of steps whose lists become values, or lists, of this type."""
-    item, before = (own.value_type if Column(own).is_list else own for own in (type_, field.type))
+    item, before = (kind.value_type if Column(kind).is_list else kind for kind in (type_, field.type))
     keys: tuple[bytes, ...] = (ImageForm.KEY,)
     if Column(item).is_tensor:
         keys = (Dtype.KEY, Column.ENCODING_KEY, *[RawImageForm.KEY] * (item == before))  # else parts of pictures

@@ -293,7 +293,7 @@ class RecordMap:
         key = (tuple(names), tuple(taken), tuple(cut))
         access = self._accesses.get(key)
         if access is None:
-            scan = replace(self._scan, row_filter=None).without_others(names).without_filter()
+            scan = replace(self._scan, row_filter=None).leave_out_others(names).without_filter()
             frames: Any = MappedFrames(self, frozenset(taken), frozenset(cut))
             access = self._accesses[key] = ScanRows(scan).random_access(frames, Recovery.of("skip", self.sources))
             if len(self._accesses) > _SELECTIONS:
@@ -320,7 +320,7 @@ class RecordMap:
         is left out, and its address is added to `unread`, if the condition needs all of a list, or of an encoded value,
         that is `LARGE`: of bytes and text it needs a part.
         """
-        scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).without_others(names)
+        scan = (ScanRows(self._scan).filter(filters) if filters else self._scan).leave_out_others(names)
         done = 0
         for is_large, files in groupby(range(len(self.files)), self._has_large):
             group = [*files]

@@ -410,8 +410,8 @@ class _Planner:
         if assumptions.embedded is not None:
             schema = as_stored(schema, Schema.parse(assumptions.embedded.schema), request.projection)
         if self._stored_forms is None:
-            found = self._find_stored_forms(reader, schema)
-            self._stored_forms = [Schema.parse(verdict.embedded.schema) for verdict in found]
+            verdicts = self._find_stored_forms(reader, schema)
+            self._stored_forms = [Schema.parse(verdict.embedded.schema) for verdict in verdicts]
         for form in self._stored_forms:
             schema = as_stored(schema, form)
         resolved = ResolvedSchema(schema, "schema=", assumptions.record_type)

@@ -442,14 +442,14 @@ class Scan:
             raise SchemaError("two columns would have this name", feature=twice, hint="choose another, or exclude one")
         return renamed
 
-    def without_others(self, names: Sequence[str]) -> Self:
-        """The columns of exactly these names, as of records that have no others, but for those of the filter.
+    def leave_out_others(self, names: Sequence[str]) -> Self:
+        """Plan the columns of exactly these names, and of the filter, as if records had no more features.
 
         The decoders of such a scan do not hold the names of the other columns, of which there may be 10^5.
         """
         needed = dict.fromkeys([*names, *(self.row_filter.columns if self.row_filter else ())])
-        known = set(self.resolved.schema.names)
-        schema = self.resolved.schema.select([name for name in needed if name in known])
+        names_of_features = set(self.resolved.schema.names)
+        schema = self.resolved.schema.select([name for name in needed if name in names_of_features])
         return replace(
             self,
             resolved=replace(self.resolved, schema=schema, is_partial=True),

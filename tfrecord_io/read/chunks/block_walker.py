@@ -468,7 +468,7 @@ class BlockWalker:
         return None if frames is None else EmbeddedSchema.content_of(self.data[: frames.consumed], check_crc=False)
 
     def locate_error(self, error: Exception) -> Exception:
-        """An error about the next record, with its place in its own file, where a source has records of others."""
+        """Name the place of the next record in an error; of a source with records of other files, the place there."""
         if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
             place = self.opened.origin(error.record)
             if place is not None:

@@ -1,4 +1,4 @@
-"""What tells that an index is of the content of its file: the checksums of records, and the state of a local file.
+"""Compare an index with the content of its file: by checksums of records, and by the state of a local file.
 
 Tests: tests/read/index/test_record_index_fingerprint.py.
 """
