@@ -35,8 +35,7 @@ def cut_to_first_values(sources: Sequence[Source], options: ScanOptions) -> list
 
 
 def _cut(source: Source, options: ScanOptions, most: int) -> Source | None:
-    is_file = source.local and source.pipe is None and source.span is None and source.derived is None
-    if not is_file or source.shard is not None or (source.size or 0) <= LARGE:
+    if not source.is_whole_file or source.shard is not None or (source.size or 0) <= LARGE:
         return None
     try:
         with RandomAccessFile.open(source) as file:

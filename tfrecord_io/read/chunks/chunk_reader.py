@@ -500,8 +500,7 @@ class ChunkReader:
 def _content_of_small(source: Source) -> memoryview | None:
     """All bytes of a small, whole, local file, in one request; None if it is anything else."""
     size = source.size or 0
-    is_file = source.local and source.pipe is None and source.span is None and source.derived is None
-    if not (is_file and source.origin is None and size and is_little(size)):
+    if not (source.is_whole_file and source.origin is None and size and is_little(size)):
         return None
     try:
         with closing(source.open()) as raw:

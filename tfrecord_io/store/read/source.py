@@ -634,6 +634,11 @@ class Source:
         return self._file is not None
 
     @property
+    def is_whole_file(self) -> bool:
+        """True for a regular file of this machine, all of which is read as it is."""
+        return self.local and self.pipe is None and self.span is None and self.derived is None
+
+    @property
     def is_small(self) -> bool:
         """True if one request for the whole object costs no more than a range request."""
         from tfrecord_io.store.filesystem.google import is_encoded
