@@ -99,7 +99,8 @@ class RepresentationOptions(ReadOptions):
         check_by_column("pad_value", self.pad_value)
         object.__setattr__(self, "max_length", check_lengths("max_length", self.max_length, "left"))
         object.__setattr__(self, "pad_to", check_lengths("pad_to", self.pad_to, "multiple"))
-        layouts = {"": self.layouts.of(""), **self.layouts.named()}  # "": of the columns that no option names
+        # "": of the columns that no option names.
+        layouts = {"": self.layouts.layout(""), **self.layouts.column_layouts()}
         for name, layout in layouts.items():
             _check_layout(f" of {name!r}" if name else "", layout)
             if layout.ragged != "pad" and isinstance(self.pad_value, Mapping) and name in self.pad_value:
@@ -131,14 +132,14 @@ class Layouts:
         by_column = isinstance(options.pad_value, Mapping)  # it names columns; one value for all asks for no padding
         return by_column or not (options.ragged is None and options.max_length is None and options.pad_to is None)
 
-    def named(self) -> dict[str, ColumnLayout]:
+    def column_layouts(self) -> dict[str, ColumnLayout]:
         """The layouts of the columns that options name."""
         options = self._options
         by_column = (options.ragged, options.pad_value, options.max_length, options.pad_to)
         names = [name for value in by_column if isinstance(value, Mapping) for name in value]
-        return {name: self.of(name) for name in dict.fromkeys(names)}
+        return {name: self.layout(name) for name in dict.fromkeys(names)}
 
-    def of(self, name: str) -> ColumnLayout:
+    def layout(self, name: str) -> ColumnLayout:
         """How the lists of a column are represented."""
         options = self._options
         max_length, from_left = length_and_mode(column_value(options.max_length, name), "left")
@@ -334,19 +335,17 @@ class IterOptions(RepresentationOptions):
 class ArrangedLayouts(Layouts):
     """How options represent lists, of which some are packed or in buckets."""
 
-    def __init__(self, options: IterOptions) -> None:
-        super().__init__(options)
-        self._iter_options = options
+    _options: IterOptions
 
     def __bool__(self) -> bool:
-        return self._iter_options.arranges or super().__bool__()
+        return self._options.arranges or super().__bool__()
 
-    def named(self) -> dict[str, ColumnLayout]:
-        names = (*self._iter_options.bucketed, *(self._iter_options.pack or ()))
-        return super().named() | {name: self.of(name) for name in names}
+    def column_layouts(self) -> dict[str, ColumnLayout]:
+        names = (*self._options.bucketed, *(self._options.pack or ()))
+        return super().column_layouts() | {name: self.layout(name) for name in names}
 
-    def of(self, name: str) -> ColumnLayout:
-        layout, options = super().of(name), self._iter_options
+    def layout(self, name: str) -> ColumnLayout:
+        layout, options = super().layout(name), self._options
         packed, bucketed = name in (options.pack or ()), name in options.bucketed
         if not packed and not bucketed:
             return layout

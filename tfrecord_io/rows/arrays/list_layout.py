@@ -24,7 +24,7 @@ class ListLengths:
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns, call: str) -> None:
         representation = TableRepresentation(schema, options, complete=False)  # refuses names and types
-        layouts = {f.name: options.layouts.of(f.name) for f in representation.fields if Column(f).varies}
+        layouts = {f.name: options.layouts.layout(f.name) for f in representation.fields if Column(f).varies}
         self._layouts = {name: layout for name, layout in layouts.items() if layout != ColumnLayout()}
         types = dict(zip(schema.names, schema.types, strict=True))
         for name, layout in self._layouts.items():
@@ -42,8 +42,9 @@ class ListLengths:
         """Truncate and pad the lists of a table; SchemaError for a list that is longer than its length."""
         for name, layout in self._layouts.items():
             at, column = table.schema.get_field_index(name), table.column(name).combine_chunks()
-            lists, lengths = cut_lists(column, layout, table.schema.field(name))
-            table = table.set_column(at, pa.field(name, lists.type, metadata=table.schema.field(name).metadata), lists)
+            field = table.schema.field(at)
+            lists, lengths = cut_lists(column, layout, field)
+            table = table.set_column(at, pa.field(name, lists.type, metadata=field.metadata), lists)
             if layout.length is not None:
                 table = table.append_column(f"{name}/length", pa.array(lengths))
         return table

@@ -228,7 +228,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     if options.missing == "mask":
         advice = "omit out=, or declare defaults for missing values with schema="
         raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
-    padded = {name: layout for name in out if (layout := options.layouts.of(name)).ragged == "pad"}
+    padded = {name: layout for name in out if (layout := options.layouts.layout(name)).ragged == "pad"}
     sizes = {f"{name}/{size}" for name in padded for size in (LENGTH, SHAPE)} & {*out}
     columns = options.columns if options.columns is not None else tuple(name for name in out if name not in sizes)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))

@@ -163,7 +163,7 @@ class ColumnRepresentation:
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
         has_layout = bool(options.layouts) and (Column(field.type).varies or self.decoder is not None)
-        self.layout = options.layouts.of(field.name) if has_layout else _PLAIN
+        self.layout = options.layouts.layout(field.name) if has_layout else _PLAIN
         if in_matrix:
             self.layout, self.length = _IN_MATRIX, None
         elif self.layout.ragged == "csr":
@@ -505,7 +505,7 @@ def join_matrices(columns: list[ColumnArrays], matrices: Sequence[SparseMatrix])
 
 def _refuse_others(fields: list[pa.Field], options: RepresentationOptions) -> None:
     """Raise FeatureNotFoundError or SchemaError if options name what is not a column of lists."""
-    types, layouts = {field.name: field.type for field in fields}, options.layouts.named()
+    types, layouts = {field.name: field.type for field in fields}, options.layouts.column_layouts()
     images = {field.name for field in fields if image_decoder(field) is not None}
     for name, layout in layouts.items():
         if layout.ragged == "csr":  # which may be the name of a matrix: `sparse_matrices`
@@ -540,7 +540,7 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
     for field in fields:
         if not Column(field.type).is_list or pa.types.is_fixed_size_list(field.type):
             continue
-        layout, value = options.layouts.of(field.name), field.type.value_type
+        layout, value = options.layouts.layout(field.name), field.type.value_type
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
         decoder = image_decoder(field)

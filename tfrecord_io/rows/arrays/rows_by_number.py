@@ -224,7 +224,7 @@ class ArraysByNumber(ItemsByNumber):
             value = type_.value_type if is_list else type_
             is_number = t.is_integer(value) or t.is_float32(value) or t.is_float64(value) or t.is_boolean(value)
             is_text = not is_list and any(is_of(value) for is_of in _TEXT)
-            is_shaped = self._options.layouts.of(field.name) != _PLAIN or self._options.missing != "error"
+            is_shaped = self._options.layouts.layout(field.name) != _PLAIN or self._options.missing != "error"
             is_marked = bool(set(field.metadata or ()) - {Column.ENCODING_KEY})
             if is_shaped or is_marked or not (is_number or is_text):
                 return None

@@ -159,7 +159,7 @@ def list_lengths_of(rows: pa.RecordBatch, options: IterOptions) -> Array:
     arrays = Column.leaf_arrays(rows)
     lengths = np.zeros((len(rows), len(names)), np.int64)
     for at, name in enumerate(names):
-        of_column, max_length = ArrayBuffers(arrays[fields[name]]).lengths, options.layouts.of(name).max_length
+        of_column, max_length = ArrayBuffers(arrays[fields[name]]).lengths, options.layouts.layout(name).max_length
         lengths[:, at] = of_column if max_length is None else np.minimum(of_column, max_length)
     return lengths
 

@@ -160,7 +160,7 @@ def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]
         is_list = Column(field.type).is_list and not t.is_fixed_size_list(field.type)
         if not is_list or field.name in declared or Column(field.type.value_type).is_list:
             continue
-        layout = options.layouts.of(field.name)
+        layout = options.layouts.layout(field.name)
         if layout.ragged in (None, "csr"):
             max_lengths[i] = layout.max_length
     return max_lengths
