@@ -33,8 +33,8 @@ from tfrecord_io.rows.training.order import OrderPosition
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 
 # The buffer is copied each time that rows are drawn. So draws wait until 1/REFILL of its size has been read, and all
-# but the first until MOST_REFILL times its size, unless what was read has REFILL_BYTES.
-REFILL, MOST_REFILL, REFILL_BYTES = 4, 4, 16 * MIB
+# but the first until _MOST_REFILL times its size, unless what was read has REFILL_BYTES.
+REFILL, _MOST_REFILL, REFILL_BYTES = 4, 4, 16 * MIB
 _IMAGES = 64  # rows decoded at a time
 _READY = 2  # batches of rows that a thread reads ahead
 _NO_ROWS = np.empty(0, np.int64)
@@ -351,7 +351,7 @@ class Batching:
             held.append(part)
             count += len(part)
             fresh += part.bytes
-            refill = MOST_REFILL * size if fresh < REFILL_BYTES and delivered > position.delivered else 0
+            refill = _MOST_REFILL * size if fresh < REFILL_BYTES and delivered > position.delivered else 0
             if count - size < max(self._batch_size, size // REFILL, refill):
                 continue
             pool, fresh = JoinedBatches(held), 0

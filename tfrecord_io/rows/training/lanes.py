@@ -34,7 +34,7 @@ from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange_slots, random_numbers, slots_of
 
 _NO_DRAWS = np.empty(0)
-MOST_REFILL = 8  # times the shuffle buffer that is read at once, as each lane costs some calls
+_MOST_REFILL = 8  # times the shuffle buffer that is read at once: more than for one lane, as each costs some calls
 _SKIPPED = 1 << 14  # rows drawn at a time that were delivered before
 
 
@@ -128,6 +128,12 @@ def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
         lane.ask(rows)
     for lane, rows in wanted:
         lane.fill(rows)
+
+
+def _rows_at_once(lanes: Mapping[int, Lane]) -> int:
+    """Number of rows of about REFILL_BYTES, by the rows that the lanes read last."""
+    row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
+    return int(REFILL_BYTES / max(row_bytes, 1))
 
 
 class LaneDraws:
@@ -261,7 +267,7 @@ class StepProgress(Progress):
     seat: Seat
     ends: Array  # int64: where the rows of each step of this worker end
     steps: Array  # int64: the number of each of these steps, from the first one of all workers on
-    parts: Sequence[int]  # that rows were drawn of
+    parts: Sequence[int]  # whose rows were drawn
     draws: LaneDraws
     taken: Sequence[OrderPosition] | None = None  # after each step, where steps are not full
 
@@ -422,9 +428,8 @@ class LaneBatching(Batching):
         rows_before = self._rows_before(position)
         _fill([(lane, wanted + int(rows_before[part]) - lane.drawn) for part, lane in lanes.items()])
         if self._lane_buffer and not is_first:
-            row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
-            most = min(MOST_REFILL * self._options.shuffle_buffer, int(REFILL_BYTES / max(row_bytes, 1)))
-            _fill([(lane, most // len(lanes)) for lane in lanes.values()])
+            rows = min(_MOST_REFILL * self._options.shuffle_buffer, _rows_at_once(lanes))
+            _fill([(lane, rows // len(lanes)) for lane in lanes.values()])
 
     # Steps ------------------------------------------------------------------------------------------------------------
 
@@ -482,10 +487,9 @@ class LaneBatching(Batching):
         fewest = -(-period // order.turns * size // order.lanes) + 1
         while True:
             self._refill(lanes, position, fewest, is_first)
-            row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
-            most_rows = max(int(REFILL_BYTES / max(row_bytes, 1)), self._options.shuffle_buffer // REFILL)
-            most = most_rows * seat.workers // self._batch_size  # steps of which this worker has so many rows
-            steps_at_once = max(most, fewest * order.parts // size + period)  # steps that are drawn at once
+            rows_at_once = max(_rows_at_once(lanes), self._options.shuffle_buffer // REFILL)
+            # The steps of which this worker has so many rows, or at least some rows of each part.
+            steps_at_once = max(rows_at_once * seat.workers // self._batch_size, fewest * order.parts // size + period)
             whole = None if whole is None else min(whole, steps_at_once)
             is_filled = order.sizes is None and seat.is_alone and order.turns == 1
             if is_filled and any(lane.ended for lane in lanes.values()):
@@ -578,7 +582,7 @@ class LaneBatching(Batching):
         return parts, rows
 
     def _exist(self, parts: Array, rows: Array, lanes: dict[int, Lane]) -> Array | None:
-        """True for rows that are not beyond the end of their lane; None: all are not."""
+        """True for rows before the end of their lane; None if all rows are."""
         if not any(lane.ended for lane in lanes.values()):
             return None
         ends = np.full(self._order.parts, np.iinfo(np.int64).max)
