@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.base import cached_property
 from tfrecord_io.bytes import Array, Runs
 from tfrecord_io.columns import ArrayBuffers, Column, RowFault, int64_array, offsets_of, selectable
 from tfrecord_io.errors import TFRecordError
@@ -390,7 +391,7 @@ class RowSlice(NamedTuple):
 
 
 class JoinedBatches:
-    """Rows of pools, one after the other, of which rows are taken; most columns are not joined before."""
+    """Rows of pools, one after the other. Most columns are not joined: rows are taken from those of the pools."""
 
     def __init__(self, pools: Sequence[NumberedBatch]) -> None:
         self._join(pools, np.arange(len(pools)), np.zeros(len(pools), np.int64), np.array([*map(len, pools)]))
@@ -427,10 +428,14 @@ class JoinedBatches:
         if len(pools) > 1:
             self._owners = np.repeat(owners, lengths)
             self._places = self._rows + np.repeat(offsets_of(sizes)[owners], lengths)
-        self.numbers = self._facts.numbers[self._places]
 
     def __len__(self) -> int:
         return len(self._rows)
+
+    @cached_property
+    def numbers(self) -> Array:
+        """int64: the number of each row in the order of the epoch's files, which only states ask for."""
+        return self._facts.numbers[self._places]
 
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
