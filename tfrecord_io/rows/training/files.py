@@ -403,10 +403,15 @@ class FileEpochs(Epochs):
             return self._share.size(self._rows())
         if self._delivered.row_filter is not None:
             raise TypeError("the number of batches is unknown: it depends on the filter")
-        total = (self.sources.stated_records or 0) if self.sources.are_of_manifest else 0
+        total = self.sources.stated_records if self.sources.are_of_manifest else self._count_files()
+        return self.every_nth.size(self._scan.rows_within(total or 0))
+
+    def _count_files(self) -> int:
+        """The records of the files, as manifests and indexes state them; TypeError if they do not."""
+        total = 0
         try:
             known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
-            for source, records in _stated_counts(known, () if self.sources.are_of_manifest else self.sources):
+            for source, records in _stated_counts(known, self.sources):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
@@ -417,7 +422,7 @@ class FileEpochs(Epochs):
                 total += records
         except (TFRecordError, OSError) as error:
             raise TypeError(f"the number of batches is unknown: {error}") from error
-        return self.every_nth.size(self._scan.rows_within(total))
+        return total
 
 
 class FilesReader(EpochReader):
