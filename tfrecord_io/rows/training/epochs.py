@@ -269,7 +269,7 @@ class RowFacts(NamedTuple):
         numbers = self.origins[1] if len(self.origins) > 1 else self.numbers
         return self.readers[int(self.origins[0][row])], int(numbers[row])
 
-    def at(self, rows: Any) -> RowFacts:
+    def take(self, rows: Any) -> RowFacts:
         """The facts of some rows, by their indices or a slice."""
         part = itemgetter(rows)
         return RowFacts(part(self.numbers), part(self.row_bytes), tuple(map(part, self.origins)), self.readers)
@@ -312,7 +312,7 @@ class NumberedBatch:
     @property
     def facts(self) -> RowFacts:
         if self._chosen is not None:
-            self._facts, self._chosen = self._facts.at(self._chosen), None
+            self._facts, self._chosen = self._facts.take(self._chosen), None
         return self._facts
 
     @property
@@ -340,7 +340,7 @@ class NumberedBatch:
 
     def slice(self, begin: int, end: int | None = None) -> NumberedBatch:
         """The rows [begin, end), as views."""
-        facts = self.facts.at(slice(begin, end))
+        facts = self.facts.take(slice(begin, end))
         rows = NumberedBatch(facts, self.rows.slice(begin, len(facts.numbers)), self.episodes)
         rows.whole, rows.first = self.whole or self, self.first + begin
         return rows

@@ -54,9 +54,8 @@ class PartRows(EpochReader):
         self.wanted = 0  # rows that are needed beside these
         self.group: _Group | None = None  # of the parts that are read with it
         self.ended = False  # True if the group has no more rows of it
-        self.places = list[
-            tuple[int, int]
-        ]()  # first number of some rows, and their first row in the reader of the group
+        # The first number of some rows, and their first row in the reader of the group.
+        self.places = list[tuple[int, int]]()
         self._common, self._open_alone = common, open_alone
         self._alone: EpochReader | None = None
         self._first_alone = begin
