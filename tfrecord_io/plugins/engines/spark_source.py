@@ -131,6 +131,7 @@ class _Form(NamedTuple):
 class _Query(NamedTuple):
     """A query of the rows of a path."""
 
+    scan: Scan
     options: Mapping[str, str]
     changes: dict[str, Any]  # keywords of the dataset that follow from the schema of the query
     form: _Form
@@ -242,7 +243,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         if _SINCE in self.options:
             raise ValueError(f"the option {_SINCE} is one of spark.readStream; tfr.follow has the rows since a version")
         query = self._plan(schema)
-        return TFRecordReader(self._scan(query.options, **query.changes), query.form)
+        return TFRecordReader(query.scan, query.form)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:
         import tfrecord_io as tfr
@@ -276,7 +277,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
             raise SchemaError(reason, feature=lacking[0], hint="state the columns by one of the two")
         values = _values(options)
         split = values.get("npartitions"), values.get("max_bytes", Scan.PIECE_BYTES)
-        return _Query(options, changes, _Form(selected_schema, wanted, split))
+        return _Query(scan, options, changes, _Form(selected_schema, wanted, split))
 
     def writer(self, schema: Any, overwrite: bool) -> DataSourceArrowWriter:
         import tfrecord_io as tfr
