@@ -85,9 +85,9 @@ def _arrow(schema: Schema) -> str:
     lines += ["", "schema = pa.schema(["]
     for f in schema.to_arrow():
         # What the type does not tell: how the values are stored, and the dtype of tensors.
-        known = f.metadata or {}
-        has_source = ShapeSource.entry_of(known) is not None
-        kept = {k: value for k, value in known.items() if has_source or k in (Dtype.KEY, Column.ENCODING_KEY)}
+        entries = f.metadata or {}
+        has_source = ShapeSource.entry_of(entries) is not None
+        kept = {k: value for k, value in entries.items() if has_source or k in (Dtype.KEY, Column.ENCODING_KEY)}
         metadata = f", metadata={kept}" if kept else ""
         lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{metadata}),")
     return "\n".join([*lines, "])"])

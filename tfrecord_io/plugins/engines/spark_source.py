@@ -251,7 +251,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         query = self._plan(schema)
         path, keywords = _path_and_keywords(query.options, _NOT_READ)
         since = keywords.get(_SINCE)
-        dataset = tfr.dataset(path, **{**_of_dataset(keywords), **query.changes})
+        dataset = tfr.dataset(path, **{**_dataset_keywords(keywords), **query.changes})
         tfr.follow(dataset, since)  # raises the error for a dataset that cannot be followed
         return TFRecordStreamReader(dataset, since, query.form)
 
@@ -312,7 +312,7 @@ class TFRecordSource(DataSource):  # type: ignore[misc]
         if self.bound is not None:
             return self.bound
         path, keywords = _path_and_keywords(options, _NOT_READ)
-        return Scan.of(path, **{**_of_dataset(keywords), **changes})
+        return Scan.of(path, **{**_dataset_keywords(keywords), **changes})
 
 
 # ---- options
@@ -376,8 +376,8 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
     values = _values(options)
     if "path" not in values:
         raise ValueError(f"no path is given: {advice}")
-    if other := next((name for name in values if name.lower() in _OPTIONS_OF_FILES), None):
-        raise ValueError(f"tfrecord has no option {other}: {_OPTIONS_OF_FILES[other.lower()]}")
+    if foreign := next((name for name in values if name.lower() in _OPTIONS_OF_FILES), None):
+        raise ValueError(f"tfrecord has no option {foreign}: {_OPTIONS_OF_FILES[foreign.lower()]}")
     return values.pop("path"), values
 
 
@@ -444,7 +444,7 @@ def _add_mode(keywords: Mapping[str, Any], overwrite: bool) -> dict[str, Any]:
     return {**values, "mode": mode}
 
 
-def _of_dataset(keywords: dict[str, Any]) -> dict[str, Any]:
+def _dataset_keywords(keywords: dict[str, Any]) -> dict[str, Any]:
     """The keywords of `tfrecord_io.dataset` among the options of a read."""
     return {name: value for name, value in keywords.items() if name not in _OF_READS}
 

@@ -144,7 +144,7 @@ def to_feature_description(fields: Iterable[Field], part: str = Column.CONTEXT) 
 
 
 def _sizes(f: Field) -> dict[str, Feature]:
-    """The features that state the shape of the arrays of a column, which TensorFlow needs beside them."""
+    """The features, beside the arrays of a column, that state their shape."""
     source = f.shape_source
     if source is None:
         return {}

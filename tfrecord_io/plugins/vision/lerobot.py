@@ -225,9 +225,9 @@ def convert_to_lerobot(
     """Write the episodes of TFRecord files as a local folder in LeRobot's layout, a file of frames after the other.
 
     The columns of steps are those named ``<prefix>/…``, as for `tfrecord_io.explode`, or all lists if there are none.
-    `task` is the column with the
-    task of a step or an episode, text or its bytes, with or without the names before a slash; by default one of
-    `_TASKS`. Without one, tasks are empty, with a warning. With `use_videos`, images are frames of videos.
+    `task` is the column with the task of a step or an episode, text or its bytes, with or without the names before a
+    slash; by default one of `_TASKS`. Without one, tasks are empty, with a warning. With `use_videos`, images are
+    frames of videos.
     """
     if fps is None:
         raise TypeError("LeRobot needs fps=, the frames per second")
@@ -267,11 +267,11 @@ def _step_columns(schema: pa.Schema, prefix: str) -> list[str]:
         return names
     advice = advice_cli = f"the columns are {', '.join(schema.names) or 'none'}"
     if "episode_index" in schema.names:
-        others = [name for name in ("timestamp", "frame_index", "index", "task_index") if name in schema.names]
+        numbers = [name for name in ("timestamp", "frame_index", "index", "task_index") if name in schema.names]
         advice = "gather the frames of each episode by tfr.formats.implode(frames, lists='!episode_index'), without"
         advice_cli = "gather the frames of each episode by tfr implode --lists '!episode_index', and leave out"
         advice, advice_cli = (
-            f"{text} {', '.join(others)}; then leave out episode_index" for text in (advice, advice_cli)
+            f"{text} {', '.join(numbers)}; then leave out episode_index" for text in (advice, advice_cli)
         )
     reason = "no column has this prefix, and none is a list with a value for each step"
     raise FeatureNotFoundError(reason, feature=f"{prefix.rstrip('/')}/", hint=advice, hint_cli=advice_cli)
