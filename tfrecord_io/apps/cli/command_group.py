@@ -207,12 +207,12 @@ class CommandGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """List the names of all commands, including commands of other packages."""
-        all_commands()
         self._declare_others()
         return super().list_commands(ctx)
 
     def _declare_others(self) -> None:
-        """Import the modules of other packages that declare commands."""
+        """Import the modules of other packages that declare commands, after those of this package."""
+        all_commands()
         for point in () if self._has_others else Point.others(_COMMANDS):
             try:
                 point.load()
@@ -224,7 +224,6 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by section; first sentences are wrapped, where click would shorten them."""
-        all_commands()
         self._declare_others()
         width = max(map(len, self.commands))
         for title, commands in self.sections.items():

@@ -507,7 +507,8 @@ class _Inputs:
     def scan(self) -> Scan:
         """Plan a scan of TFRecord files under one schema."""
         inputs, reading = self.records()
-        return CallSource(inputs).scan(CallSource(inputs).options(ReadOptions, **reading))
+        call = CallSource(inputs)
+        return call.scan(call.options(ReadOptions, **reading))
 
     def plan_table(self) -> TableSource:
         """The files of a format that has a `plan`."""
@@ -525,7 +526,8 @@ class _Inputs:
         format, keywords = self.format, {**self.keywords}
         if format.records:
             inputs, keywords = self.records()
-            with CallSource(inputs).open(CallSource(inputs).options(ReadOptions, **keywords)) as reader:
+            call = CallSource(inputs)
+            with call.open(call.options(ReadOptions, **keywords)) as reader:
                 yield reader
             return
         if format.plan:
@@ -598,14 +600,12 @@ def _check(
     keywords_of_call: Mapping[str, Any], reads: Format, source: str, writes: Format, target: str, *, is_folder: bool
 ) -> None:
     """Raise TypeError for a keyword that neither the format of the source nor that of the target has."""
-    if (
-        not is_folder
-        and writes.writes >= Format.IN_FOLDERS
-        and (mode := keywords_of_call.get("mode")) in WriteOptions.ADDING
-    ):
+    mode = keywords_of_call.get("mode")
+    adds_to_file = not is_folder and mode in WriteOptions.ADDING
+    if adds_to_file and writes.writes >= Format.IN_FOLDERS:
         text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
         raise TypeError(f"{text}; end the target in a slash")
-    if writes is not _TFRECORD and not is_folder and (mode := keywords_of_call.get("mode")) in WriteOptions.ADDING:
+    if adds_to_file and writes is not _TFRECORD:
         reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")
         raise for_cli(error, f"--mode {mode} {reason}; --to names another format")
