@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -125,7 +125,7 @@ class _Embedding:
             )
         return schema
 
-    def batches(self, source: Any, schema: pa.Schema) -> Generator[pa.RecordBatch]:
+    def batches(self, source: Iterable[pa.RecordBatch], schema: pa.Schema) -> Generator[pa.RecordBatch]:
         row = 0
         for batch in source:
             for begin in range(0, len(batch), _ROWS):

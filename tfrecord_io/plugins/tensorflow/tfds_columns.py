@@ -355,10 +355,8 @@ class TfdsColumns:
             cells = [bytes(tensors.data[a:b]) for a, b in zip(tensors.offsets, tensors.offsets[1:], strict=False)]
             yield f"{leaf.name}/value", pa.array(cells, pa.binary())
             shapes = np.ascontiguousarray(tensors.shape_matrix)
-            yield (
-                f"{leaf.name}/shape",
-                _lists(pa.array(shapes.reshape(-1), pa.int64()), np.full(len(cells), shapes.shape[1])),
-            )
+            sizes = pa.array(shapes.reshape(-1), pa.int64())
+            yield f"{leaf.name}/shape", _lists(sizes, np.full(len(cells), shapes.shape[1]))
             return
         values, counts = _values(leaf, column, array)
         values = _as_signed(values)

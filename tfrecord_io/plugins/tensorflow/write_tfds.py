@@ -6,7 +6,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
 
@@ -160,7 +160,7 @@ def write_tfds(
     directory.take_labels(columns)
     if described is not None:
         directory.take_source(described, columns)
-    rows = _StoredColumns(columns, source)
+    rows = _StoredColumns(columns, source.schema, source.batches)
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
     with Location.of(target, options.storage).new_parent():
@@ -287,11 +287,11 @@ class _Version:
 class _StoredColumns:
     """The stored columns of a stream, and the statistics of what went through."""
 
-    def __init__(self, columns: TfdsColumns, source: Any) -> None:
-        self._columns, self._batches = columns, source.batches
+    def __init__(self, columns: TfdsColumns, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> None:
+        self._columns, self._batches = columns, batches
         self._rows = 0
         self._numbers: dict[str, _NumberStatistics] = {}  # by column
-        self.schema = columns.batch(empty_batch(source.schema), 0).schema
+        self.schema = columns.batch(empty_batch(schema), 0).schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         for batch in self._batches:

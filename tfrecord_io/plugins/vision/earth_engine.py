@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
 from tfrecord_io.read import CallSource
-from tfrecord_io.store import PathMatch
+from tfrecord_io.store import PathMatch, Source
 from tfrecord_io.typing import (
     Compression,
     FileMode,
@@ -110,7 +110,10 @@ def read_earth_engine(
         expected = "the number of values per pixel by band: {'series': 3}"
         raise ValueError(f"channels={channels!r}: expected {expected}")
     found = CallSource(source).found_files(options)
-    with found.with_sources(_sort_by_number(found.sources)).open() as reader:
+    sources = found.sources
+    if len(sources) > 1:
+        sources = sources.take(_order_by_number(sources))
+    with found.with_sources(sources).open() as reader:
         patches = _patches(reader, layout, kernel_size, counts)
     variables = {}
     for name in list(patches):
@@ -358,10 +361,8 @@ def _damage_error(path: str, reason: str) -> DecodeError:
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>\d+)(?P<rest>(-of-\d+)?(\.[a-z_]+)*)$", re.IGNORECASE)
 
 
-def _sort_by_number(sources: Any) -> Any:
-    """The files of one export by the numbers in their names; DecodeError if these do not give their order."""
-    if len(sources) < 2:
-        return sources
+def _order_by_number(sources: Sequence[Source]) -> Array:
+    """The order of the files of one export by the numbers in their names; DecodeError if these do not give it."""
     name_matches = [_NUMBERED.match(source.path.rpartition("/")[2]) for source in sources]
     numbers = [int(match["number"]) for match in name_matches if match is not None]
     of_one = {(match["stem"], match["rest"]) for match in name_matches if match is not None}
@@ -370,7 +371,7 @@ def _sort_by_number(sources: Any) -> Any:
         names = [source.path.rpartition("/")[2] for source in sources]
         advice = "pass all files of one export by their names, image-00000.tfrecord.gz, image-00001.tfrecord.gz, …"
         raise DecodeError(reason, path=sources[0].path, expected="numbers from 0 on", got=names[:8], hint=advice)
-    return sources.take(np.argsort(numbers))
+    return np.argsort(numbers)
 
 
 def _patches(
