@@ -325,6 +325,11 @@ def test_a_server_runs_until_it_is_closed(words: Path) -> None:
         httpx.get(server.url)
 
 
+def test_none_is_no_dataset() -> None:
+    with pytest.raises(TypeError, match="not NoneType"):
+        tfr.browse(None, open_page=False)  # type: ignore[arg-type]
+
+
 def test_a_column_for_keys_has_to_exist(client: Any, words: Path) -> None:
     with pytest.raises(tfr.errors.FeatureNotFoundError):
         client(words, words, key="nothing")

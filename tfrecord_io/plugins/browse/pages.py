@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, cast
+from typing import Any
 from urllib.parse import quote
 
 from tfrecord_io.apps.views import (
@@ -47,10 +47,9 @@ class Pages:
     ANSWERS = ("info", "rows", "record", "find", "search", "lines", "summary", "sql", "value")
 
     def __init__(self, source: Any, keywords: dict[str, Any], other: Any, key: str | None) -> None:
-        self._sources, self._keywords, self.key = [source, other], keywords, key
-        self.opened: Future[list[BrowsedDataset | None]] = Future()
-
-        parts = [part for side in self._sources for part in _parts(side)]
+        self._source, self._other, self._keywords, self.key = source, other, keywords, key
+        self.opened: Future[tuple[BrowsedDataset, BrowsedDataset | None]] = Future()
+        parts = [*_parts(source), *_parts(other)]
         # True if a path is a URL, whose files take a while to be opened.
         self.is_remote = any(isinstance(part, str | os.PathLike) and "://" in os.fspath(part) for part in parts)
 
@@ -59,11 +58,12 @@ class Pages:
         if self.opened.done():
             return
         try:
-            sides = [None if source is None else BrowsedDataset(source, self._keywords) for source in self._sources]
-            for names in (side.names for side in sides if side is not None and self.key is not None):
-                if self.key not in names:
+            dataset = BrowsedDataset(self._source, self._keywords)
+            other = None if self._other is None else BrowsedDataset(self._other, self._keywords)
+            for names in (side.names for side in (dataset, other) if side is not None):
+                if self.key is not None and self.key not in names:
                     raise FeatureNotFoundError("the key is not a column", feature=self.key, got=f"columns {names[:10]}")
-            self.opened.set_result(sides)
+            self.opened.set_result((dataset, other))
         except BaseException as error:
             self.opened.set_exception(error)
             raise
@@ -71,7 +71,7 @@ class Pages:
     @property
     def dataset(self) -> BrowsedDataset:
         """The dataset, once it is opened, or the error of that."""
-        return cast(BrowsedDataset, self.opened.result()[0])
+        return self.opened.result()[0]
 
     @property
     def other(self) -> BrowsedDataset | None:
