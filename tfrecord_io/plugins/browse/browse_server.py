@@ -316,7 +316,7 @@ def browse(
         The port is taken.
     """
     # Their paths are looked at more than once.
-    shown, compared = (list(given) if isinstance(given, Iterator) else given for given in (source, compare))
+    shown, compared = (list(side) if isinstance(side, Iterator) else side for side in (source, compare))
     keywords = {} if storage_options is None else {"storage_options": storage_options}
     in_notebook = "ipykernel" in sys.modules  # which shows the page in the cell
     server = make_server(shown, keywords, compared, key=key, host=host, port=port, is_framed=in_notebook)

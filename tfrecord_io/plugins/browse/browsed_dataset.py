@@ -103,11 +103,11 @@ class Keys(Job):
 
     def find(self, values: Sequence[Any]) -> dict[Any, int]:
         """The addresses of the records with these keys, as far as there are some."""
-        found: dict[Any, int] = {}
+        by_key: dict[Any, int] = {}
         for keys, addresses in self._parts:
             rows = np.flatnonzero(pc.is_in(keys, value_set=pa.array(values, keys.type), skip_nulls=True))
-            found |= zip(keys.take(pa.array(rows)).to_pylist(), addresses[rows].tolist(), strict=True)
-        return found
+            by_key |= zip(keys.take(pa.array(rows)).to_pylist(), addresses[rows].tolist(), strict=True)
+        return by_key
 
 
 class Summary(Job):
@@ -196,8 +196,7 @@ class BrowsedDataset:
         self.map.begin()
         self._looked_up = time.monotonic()
         if self.map.is_remote and len(self.scan.files) > _FIRST_FILES:
-            work = Thread(target=self._complete, args=(self.map, changes), daemon=True, name="tfr-browse-schema")
-            work.start()
+            Thread(target=self._complete, args=(self.map, changes), daemon=True, name="tfr-browse-schema").start()
 
     def _plan(self, changes: dict[str, Any], first_files: int | None) -> Scan:
         with warnings.catch_warnings(action="ignore"):
@@ -210,7 +209,7 @@ class BrowsedDataset:
         self.version += 1
 
     def _complete(self, shown: Any, changes: dict[str, Any]) -> None:
-        """Find the schema of all files beside the rows of the first ones, and show it if it is another."""
+        """Find the schema of all files while that of the first ones is shown; show it if they differ."""
         shown.wait_until_read()
         try:
             scan, problem = self._plan(changes, None), self.problem
@@ -231,8 +230,8 @@ class BrowsedDataset:
                 return
             self._looked_up = time.monotonic()
             try:
-                found = self.scan.live().current()
-                is_same = not self.map.is_stale and (found.files, found.bytes) == (self.scan.files, self.scan.bytes)
+                now = self.scan.live().current()
+                is_same = not self.map.is_stale and (now.files, now.bytes) == (self.scan.files, self.scan.bytes)
             except TFRecordError:  # another schema
                 is_same = False
             if not is_same:

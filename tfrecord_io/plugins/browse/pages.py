@@ -138,7 +138,7 @@ class Pages:
             else:
                 row["cells"] = shown if others is None else _compare_cells(shown, others.get(address))
             rows.append(row)
-        return {"rows": rows, "total": dataset.map.total}
+        return {"rows": rows}
 
     def _cells(self, dataset: BrowsedDataset, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
         """The HTML of values by address; of a record that is damaged, why."""
@@ -157,7 +157,7 @@ class Pages:
     def _others(self, addresses: Sequence[int], names: Sequence[str]) -> dict[int, Any]:
         """The cells of the partner rows in the other dataset, by the addresses of this dataset."""
         assert self.other is not None
-        other, partners = self.other, {}
+        other = self.other
         if self.key is None:
             numbers = {address: self.dataset.map.number(address) for address in addresses}
             end = other.map.find(max(filter(None, numbers.values()), default=0) + 1)
@@ -188,7 +188,7 @@ class Pages:
         names = (_wanted_columns(dataset, query) or dataset.names)[:_MOST_ENTRIES]
         ((_, row),) = dataset.rows([address], _with_companions(dataset, names))
         page = record_page(dataset, address, row, names=names, url=self._url(dataset, address))
-        return {"html": page, **self._place(address), "total": dataset.map.total}
+        return {"html": page, **self._place(address)}
 
     def find(self, query: Any) -> dict[str, Any]:
         """The number of a row that is named as ``file:record``, or by its number."""
@@ -226,8 +226,8 @@ class Pages:
         changes = dataset.scan.options.changes
         how = {n: changes[n] for n in ("record_type", "compression", "split") if isinstance(changes.get(n), str)}
         command += [part for name, value in how.items() for part in (f"--{name.replace('_', '-')}", value)]
-        stated = (f"{name}={value!r}" for name, value in how.items())
-        source = ", ".join([repr(paths[0] if len(paths) == 1 else paths), *stated])
+        keywords = (f"{name}={value!r}" for name, value in how.items())
+        source = ", ".join([repr(paths[0] if len(paths) == 1 else paths), *keywords])
         python = f"tfr.dataset({source})" + (f".filter({where!r})" if where else "")
         python += f".select({names!r})" if names else ""
         return {"command": shlex.join(command), "python": f"{python}.to_table()"}

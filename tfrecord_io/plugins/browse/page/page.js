@@ -50,6 +50,7 @@ const rowHeight = () => (isKind("image") ? 116 : isKind("audio") ? 84 : 36) * (s
 const width = at => Math.min(WIDTHS[state.info.kinds[at]], Math.max(110, innerWidth * .6))
 const inSight = () => Math.max(60, scroller.clientHeight - head.offsetHeight)
 const most = () => Math.max(0, rows() * rowHeight() - inSight())
+const showOnly = part => ["table", "record"].forEach(id => $(id).hidden = id !== part)
 const list = () => [...state.pinned, ...state.shown.filter(at => !state.pinned.includes(at))]
 
 // ---- the table
@@ -80,10 +81,11 @@ function resize() {
 
 // The table is higher than elements may be: small steps of the scroll bar are pixels, large ones are shares.
 let expected = 0, settling = 0
+const isTall = () => rows() * rowHeight() > TALLEST
 const reach = () => Math.max(1, space.offsetHeight + head.offsetHeight - scroller.clientHeight)
 function track() {
   const step = scroller.scrollTop - expected
-  if (rows() * rowHeight() <= TALLEST) state.top = Math.min(most(), scroller.scrollTop)
+  if (!isTall()) state.top = Math.min(most(), scroller.scrollTop)
   else if (Math.abs(step) < 2 * scroller.clientHeight) state.top = Math.min(most(), Math.max(0, state.top + step))
   else state.top = Math.min(1, scroller.scrollTop / reach()) * most()
   expected = scroller.scrollTop
@@ -97,15 +99,13 @@ function scrolled() {
 }
 
 function settle() {
-  const isTall = rows() * rowHeight() > TALLEST
-  scroller.scrollTop = isTall ? state.top / Math.max(1, most()) * reach() : state.top
+  scroller.scrollTop = isTall() ? state.top / Math.max(1, most()) * reach() : state.top
   expected = scroller.scrollTop
 }
 
 function scrollTo(row, where = "start") {
   const height = rowHeight(), above = row * height, below = above + height - inSight()
-  if (where === "start") state.top = above
-  else if (above < state.top) state.top = above
+  if (where === "start" || above < state.top) state.top = above
   else if (below > state.top) state.top = below
   state.top = Math.max(0, Math.min(most(), state.top))
   settle()
@@ -120,8 +120,7 @@ function draw() {
   const columns = [...state.pinned, ...places.free.slice(places.first, places.last)]
   const first = Math.floor(state.top / height), end = Math.min(rows(), first + Math.ceil(inSight() / height) + 1)
   drawHead(places)
-  const drawn = []
-  const wanted = new Set()
+  const drawn = [], wanted = new Set()
   for (let row = first; row < end; row++) {
     const chunk = Math.floor(row / CHUNK)
     wanted.add(chunk)
@@ -130,8 +129,7 @@ function draw() {
   }
   view.replaceChildren(...drawn)
   view.classList.toggle("empty", rows() === 0)
-  const active = $("active")
-  if (active) scroller.setAttribute("aria-activedescendant", "active")
+  if ($("active")) scroller.setAttribute("aria-activedescendant", "active")
   else scroller.removeAttribute("aria-activedescendant")
   load([...wanted], columns)
 }
@@ -209,9 +207,7 @@ function cellOf(role, content, row, index, number, cellWidth, left) {
 function drawRow(row, content, columns, places, top, height) {
   const line = make("div", {role: "row", class: "row", "aria-rowindex": row + 2})
   line.dataset.row = row
-  line.style.transform = `translateY(${top}px)`
-  line.style.height = `${height}px`
-  line.style.width = `${places.whole}px`
+  Object.assign(line.style, {transform: `translateY(${top}px)`, height: `${height}px`, width: `${places.whole}px`})
   const number = cellOf("rowheader", count(content?.n ?? row), row, -1, 1, NUMBER_WIDTH, 0)
   if (content) number.title = content.at
   line.append(number)
@@ -244,7 +240,8 @@ function move(rowStep, columnStep) {
     if (begin < scroller.scrollLeft) scroller.scrollLeft = begin
     else if (end > scroller.scrollLeft + room) scroller.scrollLeft = end - room
   }
-  state.row >= 0 ? scrollTo(state.row, "near") : draw()
+  if (state.row >= 0) scrollTo(state.row, "near")
+  else draw()
 }
 
 const page = () => Math.max(1, Math.floor(inSight() / rowHeight()) - 1)
@@ -307,11 +304,10 @@ async function showRecord(at, row = null) {
     document.title = `${answer.at} – ${state.info.title}`
     say("")
   } catch (error) {
-    say(error.message)
-    return
+    return say(error.message)
   }
   const isFirst = $("record").hidden
-  $("table").hidden = !($("record").hidden = false)
+  showOnly("record")
   $("previous").disabled = state.record <= 0
   $("next").disabled = state.record + 1 >= rows()
   if (isFirst) $("record").focus()
@@ -325,7 +321,7 @@ function hideRecord() {
   asked++
   state.record = null
   $("content").replaceChildren()
-  $("table").hidden = !($("record").hidden = true)
+  showOnly("table")
   document.title = state.info.title
   resize()
   scrollTo(Math.max(0, state.row), "near")
