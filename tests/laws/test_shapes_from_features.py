@@ -8,7 +8,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from records import framed, written
 from rounds import rounds
 from tfrecord_io.train import (
     BytesList,
@@ -68,6 +69,9 @@ class Layout(NamedTuple):
     @property
     def message(self) -> type[Example] | type[SequenceExample]:
         return SequenceExample if self.part in SEQUENCES else Example
+
+    def records(self, rows: Iterable[Sequence[Array]]) -> list[bytes]:
+        return [self.record(number, arrays) for number, arrays in enumerate(rows)]
 
     def sizes(self, array: Array) -> dict[str, list[int]]:
         height, width, depth = array.shape
@@ -186,9 +190,7 @@ def test_every_reader_has_the_arrays_that_were_written(data: st.DataObject) -> N
     rows = data.draw(rows_of(layout))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.tfrecord"
-        with tfr.RecordWriter(path) as writer:
-            for number, arrays in enumerate(rows):
-                writer.write(layout.record(number, arrays))
+        written(path, layout.records(rows))
         dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
         for read in READERS:
             for found, expected in zip(read(dataset), rows, strict=True):
@@ -203,9 +205,7 @@ def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject
     rows = data.draw(rows_of(layout))
     with tempfile.TemporaryDirectory() as folder:
         path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
-        with tfr.RecordWriter(path) as writer:
-            for number, arrays in enumerate(rows):
-                writer.write(layout.record(number, arrays))
+        written(path, layout.records(rows))
         table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
         tfr.write_tfrecord(table, again, record_type=layout.record_type)
         for schema in (None, layout.schema()):
@@ -213,10 +213,8 @@ def test_written_files_state_the_shapes_in_the_same_features(data: st.DataObject
             assert copy.equals(table)
         tfr.write_tfrecord(table, again, record_type=layout.record_type, embed_schema=False, mode="overwrite")
         with tfr.RecordReader(again) as reader:
-            for number, (record, arrays) in enumerate(zip(reader, rows, strict=True)):
-                kind = layout.message
-                found, expected = kind.FromString(record), kind.FromString(layout.record(number, arrays))
-                assert found == expected
+            for record, expected in zip(reader, layout.records(rows), strict=True):
+                assert layout.message.FromString(record) == layout.message.FromString(expected)
 
 
 def whole(dataset: OpenedDataset) -> pa.Table:
@@ -256,18 +254,13 @@ def test_calls_decide_shapes_alike_by_the_first_records(data: st.DataObject) -> 
     with tempfile.TemporaryDirectory() as folder:
         for number, arrays_of_file in enumerate(rows):
             path = Path(folder) / f"{number}.tfrecord"
-            records = [layout.record(label, arrays) for label, arrays in enumerate(arrays_of_file)]
+            records = layout.records(arrays_of_file)
             at = data.draw(st.integers(0, len(records) - 1))
             if number == damaged and damage == "size":
                 records[at] = layout.record(7, [array[:, :, :1] for array in arrays_of_file[at]])
-            with tfr.RecordWriter(path) as writer:
-                ends = [
-                    writer.write(record) or sum(16 + len(r) for r in records[: n + 1])
-                    for n, record in enumerate(records)
-                ]
-            content = bytearray(path.read_bytes())
+            content = bytearray(framed(*records))
             if number == damaged and damage == "checksum":
-                content[ends[at] - 5] ^= 1
+                content[len(framed(*records[: at + 1])) - 5] ^= 1
             if number == damaged and damage == "cut":
                 del content[-3:]
             path.write_bytes(content)
@@ -291,9 +284,7 @@ def test_calls_decide_shapes_alike_by_the_first_records(data: st.DataObject) -> 
 def test_selected_columns_need_not_state_the_shape(tmp_path: Path, type_: Any) -> None:
     layout = Layout("names", "example", "uint8", "", as_list=False)
     arrays = [np.full((2, 3, row), row, np.uint8) for row in (1, 2)]
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        for number, array in enumerate(arrays):
-            writer.write(layout.record(number, [array]))
+    written(tmp_path / "a", layout.records([array] for array in arrays))
     for columns in (["image_raw"], ["!height", "!width", "!depth"], ["image_raw", "depth"]):
         dataset = tfr.dataset(tmp_path / "a", schema_overrides={"image_raw": type_}, columns=columns, sample="all")
         table = tfr.read_table(dataset)
@@ -318,11 +309,11 @@ def test_columns_of_one_shape_equal_what_the_general_case_makes(
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         path = Path(folder) / "a.tfrecord"
-        with tfr.RecordWriter(path) as writer:
-            for label, ((height, wide), more) in enumerate(zip(sizes, lengths, strict=False)):
-                image = None if more is None else (content * 2)[: 6 * width + more]
-                values = {"image_raw": image, "height": height, "width": wide, "label": label}
-                writer.write(tfr.encode_example({name: value for name, value in values.items() if value is not None}))
+        records = []
+        for label, ((height, wide), more) in enumerate(zip(sizes, lengths, strict=False)):
+            image = {} if more is None else {"image_raw": (content * 2)[: 6 * width + more]}
+            records.append(tfr.encode_example({**image, "height": height, "width": wide, "label": label}))
+        written(path, records)
         found = outcome(whole, tfr.dataset(path, schema=schema))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("tfrecord_io.columns.arrow.decode.stated_shapes.StatedColumns.state_only", lambda *_: False)
@@ -332,19 +323,16 @@ def test_columns_of_one_shape_equal_what_the_general_case_makes(
 def test_a_record_of_another_shape_than_the_sample_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     layout = Layout("names", "example", "uint8", "", as_list=False)
-    with tfr.RecordWriter(path) as writer:
-        for number, shape in enumerate([(2, 2, 1)] * 5 + [(2, 3, 1)]):
-            writer.write(layout.record(number, [np.zeros(shape, np.uint8)]))
+    shapes = [(2, 2, 1)] * 5 + [(2, 3, 1)]
+    written(path, layout.records([np.zeros(shape, np.uint8)] for shape in shapes))
     with pytest.raises(tfr.errors.DecodeError, match=r"record 5: .*state the shape \(2, 3, 1\), and .*sample=\"all\""):
         tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample=3))
     assert len(tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))) == 6
 
 
 def test_sizes_that_do_not_multiply_to_the_bytes_are_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
     sizes = {"height": 28, "width": 28, "depth": 3}
-    with tfr.RecordWriter(path) as writer:
-        writer.write(tfr.encode_example({"image_raw": bytes(4704), **sizes}))
+    path = written(tmp_path / "a.tfrecord", [tfr.encode_example({"image_raw": bytes(4704), **sizes})])
     with pytest.raises(tfr.errors.DecodeError) as caught:
         tfr.read_table(path, schema={"image_raw": tfr.tensor("uint8", ("height", "width", "depth"))})
     assert caught.value.record == 0
@@ -355,11 +343,9 @@ def test_sizes_that_do_not_multiply_to_the_bytes_are_named(tmp_path: Path) -> No
 @pytest.mark.parametrize("size", [-2, 2**31, 2**62])
 @pytest.mark.parametrize("records", [[0], [1, 0], [0, 1]])
 def test_a_shape_that_no_array_has_is_named(tmp_path: Path, size: int, records: list[int]) -> None:
-    path = tmp_path / "a.tfrecord"
-    with tfr.RecordWriter(path) as writer:
-        for good in records:
-            sizes = [2, 3] if good else [size, size]
-            writer.write(tfr.encode_example({"image": bytes(6), "height": sizes[0], "width": sizes[1]}))
+    sizes = [(2, 3) if good else (size, size) for good in records]
+    payloads = [tfr.encode_example({"image": bytes(6), "height": height, "width": width}) for height, width in sizes]
+    path = written(tmp_path / "a.tfrecord", payloads)
     with pytest.raises(
         tfr.errors.DecodeError, match=r"'height' and 'width' state the shape .*, which no array"
     ) as caught:
@@ -387,9 +373,7 @@ def test_arrays_that_share_their_sizes_are_written_back(part: str, data: st.Data
     item = layout.schema()["image_raw"]
     with tempfile.TemporaryDirectory() as folder:
         path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
-        with tfr.RecordWriter(path) as writer:
-            for message in records:
-                writer.write(message.SerializeToString())
+        written(path, (message.SerializeToString() for message in records))
         schema = {"first": item, "second": item, "label": "int64"}
         table = tfr.read_table(tfr.dataset(path, schema=schema, sample="all"))
         tfr.write_tfrecord(table, again, record_type=layout.record_type, embed_schema=False)
@@ -419,8 +403,7 @@ def test_arrays_of_different_sizes_cannot_share_a_feature(tmp_path: Path) -> Non
 
 def test_an_array_that_moved_into_a_struct_is_written_with_companions(tmp_path: Path) -> None:
     layout = Layout("names", "example", "uint8", "", as_list=False)
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        writer.write(layout.record(0, [np.ones((2, 3, 1), np.uint8)]))
+    written(tmp_path / "a", layout.records([[np.ones((2, 3, 1), np.uint8)]]))
     table = tfr.read_table(tmp_path / "a", schema=layout.schema())
     columns = [column.combine_chunks() for column in table.columns]
     moved = pa.table({"both": pa.StructArray.from_arrays(columns, fields=list(table.schema))})
@@ -472,9 +455,8 @@ def test_other_fields_are_no_items_of_lists(item: tfr.Field) -> None:
 )
 def test_sizes_that_do_not_fit_a_list_of_arrays_are_named(tmp_path: Path, heights: list[int], reason: str) -> None:
     good = {"images": [bytes(6), bytes(3)], "height": [2, 1], "width": 3}
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        writer.write(tfr.encode_example(good))
-        writer.write(tfr.encode_example({"images": [bytes(6), bytes(6)], "height": heights, "width": 3}))
+    bad = {"images": [bytes(6), bytes(6)], "height": heights, "width": 3}
+    written(tmp_path / "a", map(tfr.encode_example, (good, bad)))
     schema = {"images": tfr.list_(tfr.tensor("uint8", ("height", "width")))}
     with pytest.raises(tfr.errors.DecodeError, match=reason) as caught:
         tfr.read_table(tmp_path / "a", schema=schema)
@@ -496,9 +478,7 @@ def test_lists_of_arrays_of_a_known_shape_are_values_of_a_feature(data: st.DataO
             Example(features=Features(feature={"x": Feature(bytes_list=BytesList(value=[a.tobytes() for a in row]))}))
             for row in rows
         ]
-        with tfr.RecordWriter(path) as writer:
-            for record in records:
-                writer.write(record.SerializeToString())
+        written(path, (record.SerializeToString() for record in records))
         schema = {"x": tfr.list_(tfr.tensor(dtype, declared))}
         if unknown is not None and 0 in (size for size in declared if size is not None):
             return  # the unknown size does not follow
@@ -529,10 +509,7 @@ def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
         rows[missing] = None
     with tempfile.TemporaryDirectory() as folder:
         path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
-        with tfr.RecordWriter(path) as writer:
-            for number, arrays in enumerate(rows):
-                if arrays is not None:
-                    writer.write(layout.record(number, arrays))
+        written(path, (layout.record(number, arrays) for number, arrays in enumerate(rows) if arrays is not None))
         dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
         schema = tfr.Schema.parse(dataset.schema)
         frame = pd.DataFrame({"image_raw": pd.Series(rows, dtype=object), "label": np.arange(len(rows))})
@@ -555,9 +532,7 @@ def test_arrays_appended_without_a_schema_state_their_sizes_as_the_dataset_does(
     first, second = (data.draw(rows_of(layout)) for _ in range(2))
     with tempfile.TemporaryDirectory() as folder:
         path, target = Path(folder) / "a.tfrecord", Path(folder) / "set"
-        with tfr.RecordWriter(path) as writer:
-            for number, arrays in enumerate(first):
-                writer.write(layout.record(number, arrays))
+        written(path, layout.records(first))
         table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
         how: dict[str, Any] = {"record_type": layout.record_type, "mode": "append"}
         tfr.write_tfrecord(table, target, shards=1, **how)
@@ -594,25 +569,24 @@ def test_files_that_state_shapes_elsewhere_have_no_common_column(tmp_path: Path)
 
 @pytest.mark.parametrize(("sizes", "reason"), [([1] * 70, "70 dimensions, and NumPy has at most 62")])
 def test_more_dimensions_than_arrays_have_are_refused(tmp_path: Path, sizes: list[int], reason: str) -> None:
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        writer.write(tfr.encode_example({"image": b"x", "shape": sizes}))
+    written(tmp_path / "a", [tfr.encode_example({"image": b"x", "shape": sizes})])
     with pytest.raises(tfr.errors.SchemaError, match=reason):
         tfr.read_table(tmp_path / "a", schema={"image": tfr.tensor("uint8", "shape")})
 
 
 def test_sizes_without_a_number_are_arrays_without_dimensions(tmp_path: Path) -> None:
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        for byte in (b"a", b"b"):
-            writer.write(tfr.encode_example({"image": byte, "shape": np.array([], np.int64)}))
+    records = [tfr.encode_example({"image": byte, "shape": np.array([], np.int64)}) for byte in (b"a", b"b")]
+    written(tmp_path / "a", records)
     schema = {"image": tfr.tensor("uint8", "shape")}
     assert tfr.read_arrays(tmp_path / "a", schema=schema)["image"].tolist() == [97, 98]
 
 
 def test_another_dtype_than_that_of_the_sample_is_named_before_its_size(tmp_path: Path) -> None:
-    records = [("int16", 12), ("int16", 12), ("uint8", 6)]
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        for dtype, size in records:
-            writer.write(tfr.encode_example({"image": bytes(size), "height": 2, "width": 3, "dtype": dtype}))
+    records = [
+        tfr.encode_example({"image": bytes(size), "height": 2, "width": 3, "dtype": dtype})
+        for dtype, size in [("int16", 12), ("int16", 12), ("uint8", 6)]
+    ]
+    written(tmp_path / "a", records)
     schema = {"image": tfr.tensor("dtype", ("height", "width"))}
     with pytest.raises(tfr.errors.DecodeError, match=r"record 2: .*its 6 bytes are uint8 according to 'dtype'"):
         tfr.read_table(tfr.dataset(tmp_path / "a", schema=schema, sample=2))
@@ -625,9 +599,7 @@ def test_a_stated_encoding_takes_no_other(tmp_path: Path, shape: Any, encoding: 
     item = tfr.tensor("int64", shape, encoding=encoding)
     assert f"encoding={encoding!r}" in tfr.Schema({"x": item}).to_python().replace('"', "'")
     for name, values in stored.items():
-        path = tmp_path / name
-        with tfr.RecordWriter(path) as writer:
-            writer.write(tfr.encode_example({"x": values, "shape": [6], "rows": 6}))
+        path = written(tmp_path / name, [tfr.encode_example({"x": values, "shape": [6], "rows": 6})])
         if name == encoding:
             assert tfr.read_arrays(path, schema={"x": item})["x"].tolist() == [[0, 1, 2, 3, 4, 5]]
             continue
