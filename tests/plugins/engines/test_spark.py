@@ -745,19 +745,22 @@ class Stream:
 def test_a_stream_takes_each_appended_row_once(spark: Any, tmp_path: Path) -> None:
     """Also after a batch that failed, while shards are joined and rows deleted."""
     path = f"{tmp_path}/events/"
-    append = tfr.write_tfrecord
-    append({"x": [0, 1, 2], "day": [1, 2, 1]}, path, mode="append", partition_by="day")
+
+    def add(x: list[int], day: list[int], mode: Any = "append") -> None:
+        tfr.write_tfrecord({"x": x, "day": day}, path, mode=mode, partition_by="day")
+
+    add([0, 1, 2], day=[1, 2, 1])
     first = tfr.dataset(path).version
     stream = Stream(spark, path, tmp_path / "all")
     late = Stream(spark, path, tmp_path / "late", since=str(first), filters='[["day", "==", 2]]', columns='["x"]')
     for each in (stream, late):
         each.run()
-    append({"x": [3], "day": [2]}, path, mode="append", partition_by="day")
-    append({"x": [4, 5], "day": [1, 2]}, path, mode="append", partition_by="day")
+    add([3], day=[2])
+    add([4, 5], day=[1, 2])
     for each in (stream, late):
         with pytest.raises(Exception, match="the target is full"):
             each.run(fails=True)
-    append({"x": [6], "day": [2]}, path, mode="append", partition_by="day")
+    add([6], day=[2])
     tfr.compact(path)
     for each in (stream, late):
         each.run()
@@ -765,10 +768,10 @@ def test_a_stream_takes_each_appended_row_once(spark: Any, tmp_path: Path) -> No
     assert [*stream.batches.values()] == [[0, 1, 2], [3, 4, 5], [6]]
     assert [*filter(None, late.batches.values())] == [[3, 5], [6]]  # without rows, Spark begins with an empty batch
     tfr.delete(path, filters=[("x", "<", 3)])
-    append({"x": [7], "day": [1]}, path, mode="append", partition_by="day")
+    add([7], day=[1])
     stream.run()
     assert stream.batches[3] == [7]
-    append({"x": [8], "day": [1]}, path, mode="overwrite", partition_by="day")
+    add([8], day=[1], mode="overwrite")
     with pytest.raises(Exception, match="rows were replaced since version"):
         stream.run()
 
@@ -786,18 +789,17 @@ def test_what_is_no_stream(spark: Any, tmp_path: Path) -> None:
 
 def test_a_shard_has_at_most_max_records_per_file(spark: Any, tmp_path: Path) -> None:
     frame = spark.range(25).selectExpr("id", "id % 2 as day").coalesce(1)
-    write = frame.write.format("tfrecord").option("maxRecordsPerFile", 10).mode("append")
-    write.save(f"{tmp_path}/d/")
+    save(frame, f"{tmp_path}/d/", maxRecordsPerFile=10)
     counts = [tfr.count(file) for file in tfr.dataset(tmp_path / "d/").files]
     assert counts == [10, 10, 5]
     assert tfr.read_table(tmp_path / "d/")["id"].to_pylist() == [*range(25)]
-    write.option("partition_by", "day").save(f"{tmp_path}/days/")
+    save(frame, f"{tmp_path}/days/", maxRecordsPerFile=10, partition_by="day")
     assert len([*(tmp_path / "days" / "day=0").iterdir()]) == 3
     assert sorted(tfr.read_table(tmp_path / "days/")["id"].to_pylist()) == [*range(25)]
-    frame.limit(0).write.format("tfrecord").option("maxRecordsPerFile", 10).mode("append").save(f"{tmp_path}/none/")
+    save(frame.limit(0), f"{tmp_path}/none/", maxRecordsPerFile=10)
     assert tfr.dataset(tmp_path / "none/").columns == ["id", "day"]
     with pytest.raises(Exception, match="maxRecordsPerFile='many': expected a number of rows"):
-        frame.write.format("tfrecord").option("maxRecordsPerFile", "many").mode("append").save(f"{tmp_path}/bad/")
+        save(frame, f"{tmp_path}/bad/", maxRecordsPerFile="many")
     with pytest.raises(Exception, match="one of writing"):
         opened(spark, tmp_path / "d/", maxRecordsPerFile=10).count()
 
@@ -811,6 +813,6 @@ def test_options_of_other_file_sources(spark: Any, tmp_path: Path) -> None:
         Exception, match=r"'nrows': did you mean limit=\? valid names: allow_missing_shards, .*, threads"
     ):
         opened(spark, tmp_path / "d/", nrows=3)
-    wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long").write.format("tfrecord")
-    wider.option("partition_by", "day").option("mergeSchema", "true").mode("append").save(f"{tmp_path}/d/")
+    wider = spark.createDataFrame([(3, 0.5, 1)], "x long, z float, day long")
+    save(wider, f"{tmp_path}/d/", partition_by="day", mergeSchema="true")
     assert sorted(opened(spark, tmp_path / "d/").collect()) == [(1, None, 1), (2, None, 2), (3, 0.5, 1)]
