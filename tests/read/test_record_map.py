@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import time
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from tfrecord_io.base import ReadOptions
 from tfrecord_io.read import record_map
 from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.record_map import MappedFrames, RecordMap
+from waiting import wait_for
 
 
 def opened(path: object) -> RecordMap:
@@ -27,10 +27,7 @@ def completed(path: object) -> RecordMap:
     found = opened(path)
     found.begin()
     found.note_read()  # it has not to wait for a first screen
-    deadline = time.monotonic() + 20
-    while not found.is_complete:
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    wait_for(lambda: found.is_complete)
     return found
 
 
@@ -131,16 +128,11 @@ def test_a_bucket_is_not_read_whole_unless_it_is_asked_for(tmp_path: Path, monke
     monkeypatch.setattr(record_map, "_UNASKED", 150_000)
     found = opened(["memory://map/a.tfrecord", "memory://map/b.tfrecord", "memory://map/c.tfrecord"])
     found.begin()
-    deadline = time.monotonic() + 10
-    while found.total < 100:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: found.total >= 100)
     assert found.unread > 150_000
     assert not found.is_complete
     assert found.stored(found.address_in(2, 99)).payload.read() == b"x" * 1000
     found.may_read_all = True
-    while not found.is_complete:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: found.is_complete)
     assert found.total == 300
     found.close()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import html.parser
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import MissingDependencyError
+from waiting import wait_for
 
 pytest.importorskip("starlette")
 testclient = pytest.importorskip("starlette.testclient")
@@ -40,10 +40,17 @@ class Client:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def wait(self, name: str, **query: Any) -> Any:
+        """The answer once it is complete."""
+
+        def complete_answer() -> Any:
+            answer = self.ask(name, **query)
+            return answer if answer["complete"] else None
+
+        return wait_for(complete_answer)
+
     def search(self, where: str) -> Any:
-        while not (answer := self.ask("search", where=where))["complete"]:
-            pass
-        return answer
+        return self.wait("search", where=where)
 
     def find_all(self, rows: int) -> None:
         self.server._pages.dataset.map.find(rows)
@@ -154,9 +161,7 @@ def test_nothing_of_a_file_becomes_markup(client: Any, tmp_path: Path) -> None:
     answers = [served.ask("rows", first=0, count=3, columns="0,1,2,3"), served.ask("record", at="a:0")]
     answers += [{key: info[key] for key in ("names", "types")}]
     for column in range(4):
-        while not (summary := served.ask("summary", column=column, all=1))["complete"]:
-            pass
-        answers.append(summary["html"])
+        answers.append(served.wait("summary", column=column, all=1)["html"])
     if info["sql"]:
         answers.append(served.ask("sql", query=f"SELECT '{HOSTILE.replace(chr(39), '')}' AS \"{'<b>'}\""))
     found = markup(answers)
@@ -234,9 +239,7 @@ def test_large_values_are_shown_by_their_first_bytes(client: Any, tmp_path: Path
         "bytes 15999992-15999999/16000000",
     )
     assert served.get("value", address=0, column="big").content == cells[0]
-    while not (summary := served.ask("summary", column=1, all=1))["complete"]:
-        pass
-    assert "1 large value not looked at" in summary["html"]
+    assert "1 large value not looked at" in served.wait("summary", column=1, all=1)["html"]
 
 
 def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path: Path) -> None:
@@ -254,8 +257,9 @@ def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path
         assert served.get("sql", query=query).status_code == 400, query
     assert not (tmp_path / "out.csv").exists()
     narrow = client(tfr.dataset(words, columns=["word"]))
-    assert "<td>word</td>" in narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
-    assert "<td>n</td>" not in narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
+    columns = narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
+    assert "<td>word</td>" in columns
+    assert "<td>n</td>" not in columns
 
 
 @pytest.mark.parametrize("key", [None, "id"])
@@ -296,10 +300,8 @@ def test_keys_are_found_by_value(client: Any, tmp_path: Path) -> None:
     shown = [row["cells"] for row in served.ask("rows", first=0, count=4, columns="0,1")["rows"]]
     assert ["no such row" in cells[0] for cells in shown] == [False, True, True, False]
     assert ["<ins>" in cells[1] for cells in shown] == [True, False, False, False]
-    assert (
-        client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key="v").get("rows", first=0, count=4).status_code
-        == 400
-    )
+    by_lists = client(tmp_path / "a.tfrecord", tmp_path / "b.tfrecord", key="v")
+    assert by_lists.get("rows", first=0, count=4).status_code == 400
 
 
 def test_features_of_sequences_have_their_steps(client: Any, tmp_path: Path) -> None:
@@ -354,10 +356,7 @@ def test_files_in_a_bucket_are_shown_before_all_are_opened(client: Any) -> None:
     assert [row["cells"] for row in served.ask("rows", first=2, count=1, columns="0")["rows"]] == [
         ['<span class="num">2</span>']
     ]
-    deadline = time.monotonic() + 20
-    while served.server._pages.status()["version"] == 1:
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_for(lambda: served.server._pages.status()["version"] != 1)
     assert served.ask("info")["plain"] == ["n", "late"]
     assert "x" in served.ask("rows", first=11, count=1, columns="0,1")["rows"][0]["cells"][1]
 

@@ -17,6 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from rounds import COMPLETE
+from waiting import wait_for
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -57,9 +58,13 @@ class Served:
         return answer.json() if "json" in answer.headers["content-type"] else answer.content
 
     def wait(self, name: str, **query: Any) -> Any:
-        while not (answer := self.get(name, **query))["complete"]:
-            pass
-        return answer
+        """The answer once it is complete."""
+
+        def complete_answer() -> Any:
+            answer = self.get(name, **query)
+            return answer if answer["complete"] else None
+
+        return wait_for(complete_answer, seconds=600)
 
     def look(self, label: str) -> None:
         """Look at the first rows, filter them, look at a record and at the values of the columns."""
@@ -151,9 +156,12 @@ def test_a_million_keys_take_little_memory(serve: Any, empty: int, tmp_path: Pat
     tfr.write_tfrecord({"name": names[-50:], "n": range(50)}, tmp_path / "some.tfrecord")
     tfr.write_tfrecord({"name": names, "n": np.arange(1_000_000)}, tmp_path / "all.tfrecord")
     served = serve(tmp_path / "some.tfrecord", tmp_path / "all.tfrecord", "name")
-    while "being read" in (answer := served.ask("rows", first=0, count=1, columns="0,1")).get("error", ""):
-        pass
-    assert "999950" in answer["rows"][0]["cells"][1]
+
+    def rows_with_keys() -> Any:
+        answer = served.ask("rows", first=0, count=1, columns="0,1")
+        return None if "being read" in answer.get("error", "") else answer["rows"]
+
+    assert "999950" in wait_for(rows_with_keys, seconds=600)[0]["cells"][1]
     assert served.peak < empty + ROOM + 35
 
 

@@ -19,6 +19,7 @@ import pytest
 import tfrecord_io as tfr
 from browser.axe import findings
 from rounds import COMPLETE
+from waiting import wait_for
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -258,8 +259,7 @@ def test_two_readers_have_filters_of_their_own(page: Any, browse: Any, tmp_path:
     page.open(url, 1280)
     wait(page, "$('count').textContent == '1,000 rows'")
     page.evaluate("search('x < 10')")
-    while not httpx.get(url + "search", params={"where": "x >= 990"}).json()["complete"]:
-        pass
+    wait_for(lambda: httpx.get(url + "search", params={"where": "x >= 990"}).json()["complete"])
     rows = httpx.get(url + "rows", params={"first": 0, "count": 5, "columns": "0", "where": "x >= 990"}).json()["rows"]
     assert [row["n"] for row in rows] == [990, 991, 992, 993, 994]
     wait(page, "$('count').textContent == '10 of 1,000 rows'")
