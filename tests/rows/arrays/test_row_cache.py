@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import pickle
 import signal
@@ -21,6 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from pictures import encoded
 from rounds import rounds
 from tfrecord_io.rows.arrays import row_cache
 from tfrecord_io.rows.arrays.image_decoding import PixelReader
@@ -31,23 +31,25 @@ SIZE = (2, 3)
 
 def written(folder: Path, offset: int = 0) -> tfr.Dataset:
     """Rows of one size: numbers, some of them missing, tensors, lists that are padded, and images."""
-    image = pytest.importorskip("PIL.Image")
-    encoded = []
-    for n in range(COUNT):
-        out = io.BytesIO()
-        image.fromarray(np.full((*SIZE, 3), n + offset, np.uint8)).save(out, "PNG")
-        encoded.append(out.getvalue())
+    pytest.importorskip("PIL.Image")
     numbers = np.arange(COUNT * 6, dtype="float32").reshape(COUNT, 2, 3) + offset
     rows = {
         "n": pa.array(range(COUNT)),
         "gap": pa.array([None if n % 4 == 1 else n / 2 for n in range(COUNT)], pa.float32()),
         "t": pa.array([[n] * (n % 4) for n in range(COUNT)], pa.list_(pa.int16())),
-        "image": pa.array(encoded),
+        "image": pa.array([encoded(np.full((*SIZE, 3), n + offset, np.uint8)) for n in range(COUNT)]),
     }
     schema = {"image": tfr.image(resize=SIZE), "t": tfr.list_("int16")}
     tensors = {"tensor": numbers, "half": numbers.astype(ml_dtypes.bfloat16)}
     tfr.write_tfrecord({**rows, **tensors}, folder / "a.tfrecord", write_index=True)
     return tfr.dataset(folder / "a.tfrecord", schema_overrides=schema)
+
+
+def command_with(source: Any, folder: Path, code: str, *arguments: str) -> list[str]:
+    """The command of a process that runs code with a source; arguments are in `sys.argv` from the second on."""
+    (folder / "source").write_bytes(pickle.dumps(source))
+    load = "import pickle, sys\nsource = pickle.load(open(sys.argv[1], 'rb'))\n"
+    return [sys.executable, "-c", load + code, str(folder / "source"), *arguments]
 
 
 KEYWORDS: dict[str, Any] = {"missing": "mask", "pad_to": 4}
@@ -220,12 +222,7 @@ def test_threads_and_processes_share_it(tmp_path: Path) -> None:
     threads = [threading.Thread(target=read, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
-    code = (
-        "import pickle, sys; source = pickle.load(open(sys.argv[1], 'rb'));"
-        "print([source.arrays([n])['n'].tolist() for n in range(30)])"
-    )
-    (tmp_path / "source").write_bytes(pickle.dumps(source))
-    command = [sys.executable, "-c", code, str(tmp_path / "source")]
+    command = command_with(source, tmp_path, "print([source.arrays([n])['n'].tolist() for n in range(30)])")
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert printed == f"{[[n] for n in range(COUNT)]}\n"
     for thread in threads:
@@ -234,8 +231,6 @@ def test_threads_and_processes_share_it(tmp_path: Path) -> None:
 
 
 FILL = """
-import pickle, sys
-source = pickle.load(open(sys.argv[1], "rb"))
 print("begun", flush=True)
 sys.stdin.readline()
 for number in eval(sys.argv[2]):
@@ -246,8 +241,7 @@ print(sum(source.arrays(range(30))["n"].tolist()))
 
 def test_processes_fill_it_at_the_same_time(tmp_path: Path, decoded: list[bytes]) -> None:
     source = written(tmp_path).select(["image", "n"]).to_grain(cache=tmp_path / "kept")
-    (tmp_path / "source").write_bytes(pickle.dumps(source))
-    command = [sys.executable, "-c", FILL, str(tmp_path / "source")]
+    command = command_with(source, tmp_path, FILL)
     orders = ["range(30)", "range(29, -1, -1)", "[*range(15, 30), *range(15)]"]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     processes = [subprocess.Popen([*command, order], **pipes) for order in orders]
@@ -260,29 +254,29 @@ def test_processes_fill_it_at_the_same_time(tmp_path: Path, decoded: list[bytes]
     assert decoded == []
 
 
+KILLED = """
+import os, signal
+from tfrecord_io.rows.arrays import row_cache
+source.arrays(range(5))
+class Killed:
+    def __init__(self, file): self.file = file
+    def __enter__(self): return self
+    def __exit__(self, *error): pass
+    def seek(self, offset): self.file.seek(offset)
+    def write(self, data):
+        self.file.write(data[:int(sys.argv[2])])
+        os.kill(os.getpid(), signal.SIGKILL)
+opened = open
+row_cache.open = lambda path, mode, **k: (Killed if mode == "r+b" else lambda f: f)(opened(path, mode, **k))
+source.arrays(range(10))
+"""
+
+
 @pytest.mark.parametrize("kept", [0, 3, 4, 20, 21])
 def test_a_process_is_killed_while_it_writes_a_row(tmp_path: Path, decoded: list[bytes], kept: int) -> None:
     """What it wrote of the row is no row, whether bytes of it are there or not."""
     source = written(tmp_path).select(["image"]).to_grain(cache=tmp_path / "kept")
-    (tmp_path / "source").write_bytes(pickle.dumps(source))
-    code = (
-        "import os, pickle, signal, sys\n"
-        "from tfrecord_io.rows.arrays import row_cache\n"
-        "source = pickle.load(open(sys.argv[1], 'rb'))\n"
-        "source.arrays(range(5))\n"
-        "class Killed:\n"
-        "    def __init__(self, file): self.file = file\n"
-        "    def __enter__(self): return self\n"
-        "    def __exit__(self, *error): pass\n"
-        "    def seek(self, offset): self.file.seek(offset)\n"
-        "    def write(self, data):\n"
-        "        self.file.write(data[:int(sys.argv[2])])\n"
-        "        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "opened = open\n"
-        "row_cache.open = lambda path, mode, **k: (Killed if mode == 'r+b' else lambda f: f)(opened(path, mode, **k))\n"
-        "source.arrays(range(10))\n"
-    )
-    killed = subprocess.run([sys.executable, "-c", code, str(tmp_path / "source"), str(kept)], capture_output=True)
+    killed = subprocess.run(command_with(source, tmp_path, KILLED, str(kept)), capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert source.arrays(range(COUNT))["image"][:, 0, 0, 0].tolist() == [*range(COUNT)]
     assert len(decoded) == COUNT - 5
