@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from folder_trees import FoldersByKind
 from order_layouts import Layout, place_in
 from records import example, flip, framed, int64s, written
 from rounds import rounds
@@ -38,17 +39,10 @@ def payload(x: int) -> bytes:
     return example(x=int64s(x), c=int64s(x % 3), t=tokens, **{"steps/a": tokens})
 
 
-class Folders(dict[str, list[Path]]):
-    """Paths by kind."""
-
-    def __repr__(self) -> str:
-        return "…"
-
-
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
     """Files with an index, without one, compressed, and with damage."""
-    found = Folders()
+    found = FoldersByKind()
     for kind in ("indexed", "plain", "gzip", "damaged"):
         folder, begin, paths = tmp_path_factory.mktemp(kind), 0, []
         for file, count in enumerate(COUNTS):

@@ -1,6 +1,7 @@
-"""Folders: what is in one, and one on disk or in memory as a fixture for tests that resolve paths."""
+"""Folders: what is in one, several by kind, and one on disk or in memory as a fixture for tests that resolve paths."""
 
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
@@ -11,6 +12,13 @@ from tfrecord_io.store.paths.resolve import resolve_inputs
 def content(folder: Path) -> dict[str, bytes]:
     """The bytes of each file below a folder, by its path there."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+class FoldersByKind(dict[Any, Any]):
+    """The folder, or the files, of each kind, which Hypothesis does not print with its examples."""
+
+    def __repr__(self) -> str:
+        return "…"
 
 
 class FolderTree:

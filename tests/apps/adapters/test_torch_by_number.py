@@ -5,7 +5,6 @@ Images with channels first, pairs of inputs and targets, and rows that a cache k
 
 from __future__ import annotations
 
-import io
 import itertools
 import pickle
 from pathlib import Path
@@ -17,9 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from folder_trees import FoldersByKind
+from pictures import encoded
 from rounds import rounds
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("PIL")
 
 LAYOUTS = [[29], [5, 0, 9, 1, 14], [1] * 29]
 TOTAL, LENGTH, SIZE = 29, 4, (2, 3)
@@ -29,38 +31,28 @@ def pixels_of(n: int) -> Any:
     return np.arange(18, dtype=np.uint8).reshape(*SIZE, 3) + 3 * n
 
 
-def png_of(n: int) -> bytes:
-    out = io.BytesIO()
-    pytest.importorskip("PIL.Image").fromarray(pixels_of(n)).save(out, "PNG")
-    return out.getvalue()
-
-
-class Folders(dict[Any, Path]):
-    def __repr__(self) -> str:
-        return "…"
-
-
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> FoldersByKind:
     """The same rows in files of several sizes: a number, a list, an image, and the steps of an episode."""
-    found = Folders()
-    for number, counts in enumerate(LAYOUTS):
-        found[number], first = tmp_path_factory.mktemp(f"layout-{number}"), 0
+    folders = FoldersByKind()
+    for layout, counts in enumerate(LAYOUTS):
+        folders[layout] = folder = tmp_path_factory.mktemp(f"layout-{layout}")
+        first = 0
         for file, count in enumerate(counts):
-            path, own = found[number] / f"{file}.tfrecord", range(first, first + count)
+            path, numbers = folder / f"{file}.tfrecord", range(first, first + count)
             if not count:
                 path.touch()
                 continue
             rows = {
-                "n": np.array(own, np.int64),
-                "t": [[n] * (n % (LENGTH + 1)) for n in own],
-                "image": [png_of(n) for n in own],
-                "steps": [[100 * n + step for step in range(n % 4)] for n in own],
+                "n": np.array(numbers, np.int64),
+                "t": [[n] * (n % (LENGTH + 1)) for n in numbers],
+                "image": [encoded(pixels_of(n)) for n in numbers],
+                "steps": [[100 * n + step for step in range(n % 4)] for n in numbers],
             }
             schema = {"n": "int64", "t": tfr.list_("int64"), "image": tfr.image(shape=(*SIZE, 3))}
             tfr.write_tfrecord(rows, path, schema={**schema, "steps": tfr.list_("int64")}, write_index=True)
             first += count
-    return found
+    return folders
 
 
 def opened(folder: Path, kind: str) -> tuple[Any, list[Any]]:
@@ -75,7 +67,7 @@ def opened(folder: Path, kind: str) -> tuple[Any, list[Any]]:
             return mixture, [int(batch["n"][0]) for batch in batches]
     if kind == "windows":
         steps = [[100 * n + step for step in range(n % 4)] for n in range(TOTAL)]
-        keys = [[own[max(at - 1, 0)], own[at]] for own in steps for at in range(len(own))]
+        keys = [[episode[max(at - 1, 0)], episode[at]] for episode in steps for at in range(len(episode))]
         return tfr.windows(data.select(["steps"]), {"steps": range(-1, 1)}), keys
     return rows, [*range(TOTAL)]
 
@@ -89,7 +81,7 @@ def expected(keys: list[Any], kind: str, channels_first: bool) -> dict[str, Any]
     images = np.array([pixels_of(n) for n in keys]).reshape(-1, *SIZE, 3)
     return {
         "n": np.array(keys),
-        "t": np.array([own + [0] * (LENGTH - len(own)) for own in lists]).reshape(-1, LENGTH),
+        "t": np.array([cell + [0] * (LENGTH - len(cell)) for cell in lists]).reshape(-1, LENGTH),
         "t/length": np.array([*map(len, lists)]),
         "image": images.transpose(0, 3, 1, 2) if channels_first else images,
     }
@@ -103,7 +95,7 @@ def expected(keys: list[Any], kind: str, channels_first: bool) -> dict[str, Any]
     cache=st.sampled_from([None, None, 1, 200, 10**6]), data=st.data(),
 )  # fmt: skip
 def test_batches_are_those_of_the_rows(
-    folders: Folders, tmp_path_factory: pytest.TempPathFactory, layout: int, kind: str, batch_size: int,
+    folders: FoldersByKind, tmp_path_factory: pytest.TempPathFactory, layout: int, kind: str, batch_size: int,
     seed: int | None, epoch: int, drop_last: bool, channels_first: bool, targets: Any, cache: int | None, data: Any,
 ) -> None:  # fmt: skip
     source, keys = opened(folders[layout], kind)
@@ -137,13 +129,13 @@ def test_batches_are_those_of_the_rows(
             assert (inputs if targets == "n" else of_targets).keys() == others
             assert isinstance(of_targets if targets == "n" else inputs, torch.Tensor)
         order.append((number % count, first))
-    own = list(itertools.chain(*(rows for _, rows in sorted(order[:count], key=lambda item: item[0]))))
+    epoch_keys = list(itertools.chain(*(rows for _, rows in sorted(order[:count], key=lambda item: item[0]))))
     for number, rows in order[count:]:
-        assert rows == own[number * batch_size : (number + 1) * batch_size]
+        assert rows == epoch_keys[number * batch_size : (number + 1) * batch_size]
     if seed is None:
-        assert own == keys[: len(own)]
+        assert epoch_keys == keys[: len(epoch_keys)]
     elif not drop_last:
-        assert sorted(own) == sorted(keys)
+        assert sorted(epoch_keys) == sorted(keys)
     else:
-        assert len(own) == count * batch_size
-        assert all(own.count(key) <= keys.count(key) for key in own)
+        assert len(epoch_keys) == count * batch_size
+        assert all(epoch_keys.count(key) <= keys.count(key) for key in epoch_keys)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from folder_trees import FoldersByKind
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from strategies import blobs
@@ -31,15 +32,10 @@ def payload(x: int, size: int) -> bytes:
     return example(x=int64s(x), t=int64s(*range(x % 5)), b=blobs(bytes([x % 251]) * size))
 
 
-class Folders(dict[str, list[Path]]):
-    def __repr__(self) -> str:
-        return "…"
-
-
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+def folders(tmp_path_factory: pytest.TempPathFactory) -> FoldersByKind:
     """Files as they should be, and such that their parts have to be read one by one from some record on."""
-    found = Folders()
+    found = FoldersByKind()
     kinds = "plain indexed one large gzip one-gzip damaged truncated bad-value index-lies".split()
     for kind in kinds:
         folder, begin, paths = tmp_path_factory.mktemp(kind), 0, []
@@ -101,7 +97,7 @@ def read(data: tfr.Dataset, options: dict[str, Any], taken: int) -> list[Any]:
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore")
 def test_rows_errors_and_states_are_those_of_each_part(
-    folders: Folders, kind: str, parts: tuple[int, int], buffer: int, unit: int, seed: int, on_error: str
+    folders: FoldersByKind, kind: str, parts: tuple[int, int], buffer: int, unit: int, seed: int, on_error: str
 ) -> None:
     rng = random.Random(seed)
     data = tfr.dataset(folders[kind], schema=SCHEMA, threads=1, on_error=on_error)
@@ -153,7 +149,7 @@ def test_boundaries_of_lanes_are_searched_once(tmp_path: Path) -> None:
     assert counts[2] == 2 * counts[0]
 
 
-def test_parts_are_read_by_one_reader(folders: Folders) -> None:
+def test_parts_are_read_by_one_reader(folders: FoldersByKind) -> None:
     """16 parts of plain files take one decoder."""
     opened: list[Any] = []
     original = ScanRows.open_files
