@@ -20,7 +20,7 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.history import History, merge
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.manifest_files import ManifestColumns, all_files
-from tfrecord_io.store.paths.manifest_parts import PartedFiles, PartReader, StoredPart, pack
+from tfrecord_io.store.paths.manifest_parts import PartedFiles, StoredPart, pack
 from tfrecord_io.store.paths.manifest_sources import ManifestSources
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.change import ReplaceFolders
@@ -48,7 +48,6 @@ class Layout:
             ManifestFile(f"{self.folder(row)}/part-{at:05d}-{ID}.tfrecord", at % 3, 100 + at, at)
             for at, row in enumerate(rows)
         )
-        self.reads: list[str] = []
         bounds = sorted({0, len(rows), *(end for end in ends if end < len(rows))})
         pieces: list[Any] = []
         for first, end in pairwise(bounds):
@@ -66,18 +65,7 @@ class Layout:
         return files
 
     def part(self, files: ManifestColumns) -> StoredPart:
-        part, _ = pack(files, "part")
-        reads = self.reads
-
-        class Reader(PartReader):
-            def __init__(self) -> None:
-                pass
-
-            def read(self, part: Any) -> ManifestColumns:
-                reads.append(part.id)
-                return files
-
-        return StoredPart(part, Reader())
+        return StoredPart(pack(files, "part")[0], files=files)
 
     def sources(self, files: Any) -> ManifestSources:
         manifest = Manifest("part", ID, files, partition_by=self.columns, partition_schema=self.schema)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import NamedTuple
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfrecord_io.columns import EmbeddedSchema
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.folder_bounds import FolderBounds, SoughtFolders
 from tfrecord_io.write.partition_folders import folder_values
@@ -63,33 +65,37 @@ def test_dates_have_the_order_of_their_texts() -> None:
     assert row == {"least a": date(2024, 2, 29), "greatest a": date(2024, 10, 1)}
 
 
-TEXTS = {
-    "int32": ["7", "007", "-1", "-0", "0", "10", "999999999"],
-    "string": ["7", "07", "x", "é", "a/b", "100%", "__HIVE_DEFAULT_PARTITION__x", "y" * 70, ""],
-    "date32[day]": ["2024-01-01", "1969-12-31", "2024-10-02"],
-    "double": ["1", "1.0", "1e0", "-0.0", "0", "1.5", "nan"],
-    "bool": ["true", "false", "1", "0"],
+TEXTS: dict[pa.DataType, list[str]] = {
+    pa.int32(): ["7", "007", "-1", "-0", "0", "10", "999999999"],
+    pa.string(): ["7", "07", "x", "é", "a/b", "100%", "__HIVE_DEFAULT_PARTITION__x", "y" * 70, ""],
+    pa.date32(): ["2024-01-01", "1969-12-31", "2024-10-02"],
+    pa.float64(): ["1", "1.0", "1e0", "-0.0", "0", "1.5", "nan"],
+    pa.bool_(): ["true", "false", "1", "0"],
 }
 
 
+class FolderCase(NamedTuple):
+    """The types of partition columns, folders of a dataset, and folders that are looked for."""
+
+    types: dict[str, pa.DataType]
+    folders: list[str]
+    wanted: list[str]
+
+
 @st.composite
-def folders_of_types(draw: st.DrawFn) -> tuple[dict[str, str], list[str], list[str]]:
-    """The types of partition columns, folders of a dataset, and others that are looked for."""
+def folders_of_types(draw: st.DrawFn) -> FolderCase:
     types = {name: draw(st.sampled_from([*TEXTS])) for name in draw(st.sampled_from([["a"], ["a", "b"]]))}
     values = st.tuples(*(st.sampled_from([None, *TEXTS[type_]]) for type_ in types.values()))
     paths = st.lists(values, min_size=1, max_size=6).map(
         lambda rows: ["/".join(ColumnFolder(*pair).name for pair in zip(types, row, strict=True)) for row in rows]
     )
-    return types, draw(paths), draw(paths)
+    return FolderCase(types, draw(paths), draw(paths))
 
 
 @given(folders_of_types())
-def test_a_folder_that_is_looked_for_is_not_left_out(drawn: tuple[dict[str, str], list[str], list[str]]) -> None:
+def test_a_folder_that_is_looked_for_is_not_left_out(drawn: FolderCase) -> None:
     types, folders, wanted = drawn
-    from tfrecord_io.columns import EmbeddedSchema
-
-    names = {"double": "float64", "date32[day]": "date32"}
-    schema = EmbeddedSchema.of(pa.schema([(n, pa.type_for_alias(names.get(t, t))) for n, t in types.items()])).pack()
+    schema = EmbeddedSchema.of(pa.schema(types)).pack()
     values = {f: folder_values(ColumnFolder.pairs_in(f"{f}/", ""), schema) for f in (*folders, *wanted)}
     sought = SoughtFolders(dict(values[folder]) for folder in wanted)  # type: ignore[arg-type]
     matching = [folder for folder in folders if values[folder] in [values[other] for other in wanted]]

@@ -73,15 +73,22 @@ TERMS = st.one_of(
     ),
     st.sampled_from([pc.list_value_length(f("list")) > 0, pc.utf8_length(f("text")) == 1, f("n") > 0.5]),
 )
-CONDITIONS = st.recursive(
-    TERMS,
-    lambda inner: st.one_of(
-        st.builds(lambda a, b: a & b, inner, inner),
-        st.builds(lambda a, b: a | b, inner, inner),
-        inner.map(lambda a: ~a),
-    ),
-    max_leaves=4,
-)
+
+
+def join_terms(terms: st.SearchStrategy[pc.Expression]) -> st.SearchStrategy[pc.Expression]:
+    """Up to four terms, joined by and, or and not."""
+    return st.recursive(
+        terms,
+        lambda inner: st.one_of(
+            st.builds(lambda a, b: a & b, inner, inner),
+            st.builds(lambda a, b: a | b, inner, inner),
+            inner.map(lambda a: ~a),
+        ),
+        max_leaves=4,
+    )
+
+
+CONDITIONS = join_terms(TERMS)
 ORDERS = ["<", ">", "<=", ">="]
 TUPLES = st.lists(
     st.one_of(
