@@ -87,10 +87,6 @@ def written(tmp_path: Path) -> Callable[[Dtype], Path]:
 # ---- the rows
 
 
-def test_no_attribute_of_a_row_has_a_default() -> None:
-    assert Dtype._field_defaults == {}
-
-
 def test_names_and_numbers_are_given_once() -> None:
     numbers = [row.tensor_field.number for row in ROWS if row.tensor_field is not None]
     assert len(set(numbers)) == len(numbers)
