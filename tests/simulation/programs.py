@@ -700,18 +700,21 @@ class Run:
     def _look_at_marks(self) -> None:
         """See which transaction and which notes the manifest states."""
         step, marks = self.scheduler.step, list[int]()
-        for name in self.world.names():
-            if name.startswith("_MANIFEST") and name.endswith(".json"):
-                stated = json.loads(self.world.content(name))
-                marks += [-number for number, *_ in stated.get("txn", {}).values()]
-                notes = [key for key in stated.get("metadata", {}) if key.startswith(_NOTE)]
-                marks += [-_FIRST_NOTE - int(key.removeprefix(_NOTE)) for key in notes]
+        for name in self._manifests():
+            stated = json.loads(self.world.content(name))
+            marks += [-number for number, *_ in stated.get("txn", {}).values()]
+            notes = [key for key in stated.get("metadata", {}) if key.startswith(_NOTE)]
+            marks += [-_FIRST_NOTE - int(key.removeprefix(_NOTE)) for key in notes]
         self.calls.append(Call(-1, "marks", step, step, "done", marks=frozenset(marks)))
+
+    def _manifests(self) -> list[str]:
+        """The names of manifests in the directory of the dataset."""
+        return [name for name in self.world.names() if name.startswith("_MANIFEST") and "/" not in name]
 
     def _named_rows(self) -> list[int] | None:
         """The rows of the files that the manifest names; None if they are not all there, complete."""
         names = set(self.world.names())
-        manifests = [name for name in names if name.startswith("_MANIFEST") and "/" not in name]
+        manifests = self._manifests()
         if len(manifests) != 1:
             return None
         manifest = self._stated(manifests[0])
@@ -749,7 +752,7 @@ class Run:
     def _is_named(self, rows: Batch) -> bool:
         """Whether the manifest names files that have these rows now."""
         found, names = set[int](), set(self.world.names())
-        for manifest in [name for name in names if name.startswith("_MANIFEST") and "/" not in name]:
+        for manifest in self._manifests():
             stated = self._stated(manifest)
             for file in stated["files"] if stated.get("complete") is not False else ():
                 bodies = [self.world.content(file[key]) for key in ("staged", "path") if file.get(key) in names]
