@@ -99,6 +99,9 @@ FOUND = {
     "a copy to a dataset whose manifest its writer could not make durable": (
         "disk folders ; append:1 | number | copy_in:2 @ 37!EIO+ 49>2 145>1 184p"
     ),
+    "a folder that was made before the manifest that its writer could not make durable": (
+        "disk folders ; note:1 | append:3 @ 3>1 13>0 31!EIO 66p"
+    ),
     "a copy that overtakes one which states what a writer has left": (
         "kms fixed+retries ; copy_in:14 | create:15 | delete:1 copy_in:16 @ 5>2 6>1 12>0 21>2 61>0 76>1"
     ),

@@ -11,7 +11,7 @@ import stat
 import subprocess
 import textwrap
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from forked import interpreter
 from reading import read_by
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.store.system import System
 from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.place_local import LocalPlace
 
@@ -283,6 +284,40 @@ def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path,
             assert {records[i]["n"] for i in range(60)} == {1001}
         write_indexes(dataset)
     assert tfr.count(dataset) == 60
+
+
+def test_a_shard_in_a_folder_waits_for_a_manifest_that_another_writer_could_not_make_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its folder is open before there is a manifest; a loss of power would leave a shard that no writer finds."""
+    calls: list[str] = []
+    sync, replace = System.sync_directory, System.replace
+
+    def sync_or_fail(self: System, directory: str) -> None:
+        if calls[-1:] == ["_MANIFEST.json"] and "failed" not in calls:
+            calls.append("failed")
+            raise OSError(errno.EIO, "it fails", directory)
+        sync(self, directory)
+        calls.append(f"sync {os.path.basename(directory.rstrip('/'))}")
+
+    def note_name(self: System, source: str, target: str) -> None:
+        replace(self, source, target)
+        calls.append(os.path.basename(target))
+
+    def data() -> Iterator[pa.Table]:
+        yield pa.table({"n": [0] * 1000, "p": ["a"] * 1000})
+        calls.clear()
+        with pytest.raises(OSError, match="it fails"):
+            tfr.write_tfrecord(pa.table({"n": [1], "p": ["b"]})[:0], path, partition_by="p", mode="append")
+        yield pa.table({"n": [0], "p": ["a"]})
+
+    monkeypatch.setattr(System, "sync_directory", sync_or_fail)
+    monkeypatch.setattr(System, "replace", note_name)
+    path = tmp_path / "d"
+    tfr.write_tfrecord(data(), path, partition_by="p", mode="append", threads=1)
+    shard = next(at for at, name in enumerate(calls) if name.endswith(".tfrecord"))
+    assert calls[shard - 3 : shard] == ["_MANIFEST.json", "failed", "sync d"]
+    assert tfr.count(path) == 1001
 
 
 @pytest.mark.parametrize("below", ["", "deeper/"])

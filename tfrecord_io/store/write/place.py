@@ -149,6 +149,9 @@ class Place(ABC):
     def expect_none(self) -> None:  # noqa: B027 — only requests are saved
         """Assume that no manifest exists, until an update finds one."""
 
+    def confirm(self) -> None:  # noqa: B027 — an object is durable once it is stored
+        """Make the manifest that is there durable."""
+
     def read(self) -> Manifest | None:
         """The manifest; None if there is none.
 

@@ -54,7 +54,7 @@ class LocalPlace(Place):
         self._changed: set[str] = set()  # directories whose names are not durable yet
         self._parent = os.path.dirname(os.path.dirname(directory))
         self._has_durable_name = False  # the directory, in its parent; where a manifest is, its writer has synced it
-        self._is_durable = False  # the manifest that is there: its writer may have failed before it was
+        self._is_durable = False  # a manifest, which may be replaced, but is not removed
         self._written: Manifest | None = None  # since the directory is locked
 
     @contextmanager
@@ -85,6 +85,16 @@ class LocalPlace(Place):
         with LocalOutput(name, name) if is_link else open_local(name, exclusive=False, after=_NAMED) as file:
             file.write(self.text_of(manifest))
         self._written = manifest if self.is_exclusive else None
+        self._is_durable = True
+
+    def confirm(self) -> None:
+        """Make the manifest that is there, if any, durable: its writer may have failed before it was.
+
+        A shard in a folder must not outlive the manifest by which readers pass over it until it is published.
+        """
+        if not self._is_durable and os.path.lexists(self._name):
+            system.current.sync_directory(os.path.dirname(self.directory) or ".")
+            self._is_durable = True
 
     @_recreate_directory
     def _store_part(self, name: str, body: bytes) -> None:
@@ -103,13 +113,9 @@ class LocalPlace(Place):
                 self._remove_parts(names)
 
     def create(self, name: str = "") -> None:
-        """Create the directory, or the folder of a shard, if it is missing.
-
-        A shard in a folder must not outlive the manifest by which readers pass over it until it is published.
-        """
-        if name and not self._is_durable:
-            system.current.sync_directory(os.path.dirname(self.directory) or ".")
-            self._is_durable = True
+        """Create the directory, or the folder of a shard, if it is missing."""
+        if name:
+            self.confirm()
         created = create_directories(os.path.dirname(self.directory + name))
         self.created = created + self.created
         self._changed.update(map(os.path.dirname, created))

@@ -379,6 +379,7 @@ class Publication:
         if self._known is None:
             with self.place.alone():  # or that of another writer would be lost
                 self._known = self.place.update(self._first_manifest, lambda manifest: True)[1]
+                self.place.confirm()  # it may be that of another writer, and shards may be named in folders now
 
     def _first_manifest(self, manifest: Manifest | None) -> Manifest:
         """The given manifest, or a first one without files, so that readers see no shard before the publication."""
