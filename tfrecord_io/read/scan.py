@@ -100,8 +100,9 @@ class _Compiled:
             is_declared = resolved.source == "schema="
             self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
         self._settings: DecodeSettings | None = None
-        if not resolved.is_inferred or options.schema_overrides is not None:
-            self.settings()  # at once, as it may raise; of an inferred schema often no record remains to be decoded
+        may_raise = resolved.schema.plain is None
+        if may_raise and (not resolved.is_inferred or options.schema_overrides is not None):
+            self.settings()  # at once; of an inferred schema often no record remains to be decoded
         self.schema = scan.added.extend_schema(self.builder.schema, Projection(entries))
 
     def settings(self) -> DecodeSettings:
@@ -314,7 +315,8 @@ class Scan:
     def gathers_categories(self) -> bool:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in self.features)
+        fields = self.features if self.features.plain is None else ()
+        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in fields)
 
     @property
     def has_values(self) -> bool:

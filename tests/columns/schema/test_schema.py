@@ -191,3 +191,28 @@ def test_a_schema_of_common_types_is_like_one_of_fields() -> None:
         fields.nothing  # type: ignore[attr-defined] # noqa: B018
     with pytest.raises(SchemaError, match="twice"):
         Schema.from_common_types(["a", "a"], types[:2])
+
+
+def test_an_arrow_schema_of_common_types_is_kept_as_it_is() -> None:
+    arrow = pa.schema([("b", pa.string()), ("a", pa.int64())], metadata={b"k": b"v"})
+    for schema in (Schema(arrow), Schema.from_arrow(arrow), Schema.parse(arrow)):
+        assert schema.to_arrow() is arrow
+        assert schema == Schema(map(Field.from_arrow, arrow), arrow.metadata)
+        assert (
+            schema.select(["a"]).to_arrow().equals(pa.schema([arrow.field("a")], arrow.metadata), check_metadata=True)
+        )
+        assert pickle.loads(pickle.dumps(schema)).to_arrow().equals(arrow, check_metadata=True)
+        with pytest.raises(FeatureNotFoundError, match="'z'"):
+            schema.select(["a", "z"])
+        with pytest.raises(SchemaError, match="twice"):
+            schema.select(["a", "a"])
+    assert Schema(arrow, {}).to_arrow().equals(arrow.remove_metadata(), check_metadata=True)
+
+
+@pytest.mark.parametrize(
+    "field", [pa.field("c", pa.int8(), nullable=False), pa.field("c", pa.int8(), metadata={b"k": b"v"})]
+)
+def test_what_a_common_type_does_not_say_is_kept(field: pa.Field) -> None:
+    arrow = pa.schema([pa.field("a", pa.int64()), field])
+    assert Schema(arrow).to_arrow().equals(arrow, check_metadata=True)
+    assert bool(Schema(arrow)["c"].required) != field.nullable

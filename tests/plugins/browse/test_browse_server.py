@@ -159,7 +159,7 @@ def test_nothing_of_a_file_becomes_markup(client: Any, tmp_path: Path) -> None:
     served.find_all(3)
     info = served.ask("info")
     answers = [served.ask("rows", first=0, count=3, columns="0,1,2,3"), served.ask("record", at="a:0")]
-    answers += [{key: info[key] for key in ("names", "types")}]
+    answers += [{key: info[key] for key in ("headings", "forms")}]
     for column in range(4):
         answers.append(served.wait("summary", column=column, all=1)["html"])
     if info["sql"]:

@@ -29,7 +29,7 @@ def browsed(tmp_path: Path) -> Iterator[Any]:
 
 def rows(dataset: BrowsedDataset, *numbers: int) -> list[Any]:
     addresses = [dataset.map.address(number) for number in numbers]
-    found = dict(dataset.rows(addresses, dataset.names))
+    found = dict(dataset.rows(addresses, dataset.schema.names))
     return [found[address] for address in addresses]
 
 
@@ -81,7 +81,7 @@ def test_records_that_are_no_messages_are_shown_as_bytes(browsed: Any, tmp_path:
         writer.write(b"\xff\xfeany bytes")
     dataset = browsed(tmp_path / "a.tfrecord")
     assert dataset.problem
-    assert rows(dataset, 0)[0][dataset.names[0]] == b"\xff\xfeany bytes"
+    assert rows(dataset, 0)[0][dataset.schema.names[0]] == b"\xff\xfeany bytes"
 
 
 def test_a_summary_says_what_it_is_of(browsed: Any, tmp_path: Path) -> None:

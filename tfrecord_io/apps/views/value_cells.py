@@ -58,8 +58,28 @@ def value_of(column: pa.Array, at: int, field: pa.Field) -> Any:
     return Column(field).cell(column, at)
 
 
-def cell_kind(row: Row | None, field: pa.Field) -> str:
-    """ "image", "audio", "number" or "text": how wide and high the cells of a column are, by the value of a row."""
+def cell_forms(schema: pa.Schema, rows: Mapping[str, Row | None]) -> dict[str, list[Any]]:
+    """The types of columns as HTML and the kinds of their cells: each pair once, and the number of each column's pair.
+
+    They are `forms` and `form_of`, for JSON that is short for 10^5 columns. A kind is "image", "audio", "number" or
+    "text": how wide and high cells are. `rows` has, for columns that may be images, a row with a value.
+    """
+    forms: dict[tuple[str, str], int] = {}
+    by_type: dict[str, int] = {}  # of columns about which their type says all
+    numbers = []
+    for field in schema:
+        type_ = None if field.metadata or field.name in rows else str(field.type)
+        number = None if type_ is None else by_type.get(type_)
+        if number is None:
+            form = text(Column(field).type_name, 80), _cell_kind(rows.get(field.name), field)
+            number = forms.setdefault(form, len(forms))
+            if type_ is not None:
+                by_type[type_] = number
+        numbers.append(number)
+    return {"forms": [{"type": type_, "kind": kind} for type_, kind in forms], "form_of": numbers}
+
+
+def _cell_kind(row: Row | None, field: pa.Field) -> str:
     value = None if row is None or not may_be_image(field) else row.get(field.name)
     if getattr(value, "ndim", 0) > 1 or (isinstance(value, bytes) and value_mime(value).startswith("video/")):
         return "image"

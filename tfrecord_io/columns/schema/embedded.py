@@ -49,6 +49,7 @@ from tfrecord_io.columns.schema.types import (
     is_value_storage,
     map_fields,
     relist,
+    replace_fields,
     restored_field,
     uncommon_columns,
     value_type,
@@ -299,11 +300,12 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     Tensors are in C order with their axis names in that order, and their dtype in the metadata if the type does not
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
-    fields = [
-        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(_restore_field(column))
-        for column in schema
-    ]
-    return pa.schema(fields, metadata=schema.metadata)
+    changed = {
+        at: _as_written(_restore_field(column))
+        for at, column in enumerate(schema)
+        if column.metadata or not is_restored_as_it_is(column.type)
+    }
+    return replace_fields(schema, changed)
 
 
 def _restore_field(column: pa.Field) -> pa.Field:
@@ -492,17 +494,18 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
     if batch is not None:
         batch.validate(full=True)
     metadata = {key: value.replace(INERT_NAME, EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
-    fields, names = [], []
-    for column in inert:
+    restored, names = dict[int, pa.Field](), []
+    for at, column in enumerate(inert):
         if is_restored_as_it_is(column.type) and not column.metadata:
             names.append(column.name)
         else:
             column = _as_written(_restore(column))
-            column = _restore_field(column) if is_nested(column) else column
+            column = restored[at] = _restore_field(column) if is_nested(column) else column
             for leaf in column_leaves(column, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
-        fields.append(column)
-    schema = pa.schema(fields, metadata=metadata or None)
+    schema = replace_fields(inert, restored)  # the same one in most cases, as a wide one takes much memory
+    if metadata != (inert.metadata or {}):
+        schema = schema.with_metadata(metadata)
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
     return EmbeddedSchema(schema, {} if batch is None else _dictionaries(batch, schema))

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Options, Point, Summary, check_keywords, counted, did_you_mean, printable
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
+from tfrecord_io.columns.schema.types import plain_kind
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
@@ -49,15 +50,21 @@ class Schema:
         `fields` is none of these.
     """
 
-    __slots__ = ("__weakref__", "_by_name", "fields", "metadata", "plain")
+    __slots__ = ("__weakref__", "_arrow", "_by_name", "fields", "metadata", "plain")
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes]
     plain: tuple[list[str], list[pa.DataType]] | None  # names and types, where all are common and say all
     _by_name: dict[str, Field]
+    _arrow: pa.Schema | None  # of `plain` columns that are from one
 
     def __init__(
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
+        if isinstance(fields, pa.Schema) and (plain := _plain_columns(fields)) is not None:
+            self._set_plain(*plain, fields.metadata if metadata is None else metadata)
+            if metadata is None:
+                object.__setattr__(self, "_arrow", fields)
+            return
         columns, own_metadata = _fields_and_metadata(fields)
         names = list(map(attrgetter("column"), columns))
         check_columns(names, map(attrgetter("feature"), columns))
@@ -67,14 +74,19 @@ class Schema:
         object.__setattr__(self, "plain", None)
 
     @classmethod
-    def from_common_types(cls, names: Sequence[str], types: Sequence[pa.DataType]) -> Schema:
+    def from_common_types(
+        cls, names: Sequence[str], types: Sequence[pa.DataType], metadata: Mapping[bytes, bytes] | None = None
+    ) -> Schema:
         """Make a schema of columns of common types (`plain_kind`), without a field for each until one is asked for."""
-        check_columns(names)
-        schema = cls()
-        object.__delattr__(schema, "fields")
-        object.__delattr__(schema, "_by_name")
-        object.__setattr__(schema, "plain", (list(names), list(types)))
+        schema = cls.__new__(cls)
+        schema._set_plain(list(names), list(types), metadata)
         return schema
+
+    def _set_plain(self, names: list[str], types: list[pa.DataType], metadata: Mapping[bytes, bytes] | None) -> None:
+        check_columns(names)
+        object.__setattr__(self, "metadata", MappingProxyType(dict(metadata or {})))
+        object.__setattr__(self, "plain", (names, types))
+        object.__setattr__(self, "_arrow", None)
 
     def __getattr__(self, name: str) -> Any:
         """Make what was not asked for yet."""
@@ -95,6 +107,8 @@ class Schema:
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
+        if self.plain is not None:
+            return Schema.from_common_types, (*self.plain, dict(self.metadata))
         return Schema, (self.fields, dict(self.metadata))
 
     @classmethod
@@ -122,12 +136,12 @@ class Schema:
     @check_keywords
     def from_arrow(cls, source: pa.Schema) -> Schema:
         """Convert a pa.Schema, including what `to_arrow` has put into its metadata."""
-        return cls((Field.from_arrow(f) for f in source), source.metadata)
+        return cls(source)
 
     def to_arrow(self) -> pa.Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
         if self.plain is not None:
-            return pa.schema(zip(*self.plain, strict=True))
+            return self._arrow or pa.schema(zip(*self.plain, strict=True), metadata=dict(self.metadata) or None)
         fields = [  # a name and a type take a third of the time that a pa.Field takes
             (f.column, f.type)
             if f.is_common and not f.required and not f.metadata and f.feature == f.column
@@ -426,7 +440,14 @@ class Schema:
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of these columns only, in this order."""
         selected = list(names)
-        return self if selected == self.names else Schema(map(self.__getitem__, selected), self.metadata)
+        if selected == self.names:
+            return self
+        if self.plain is not None:
+            wanted = set(selected)
+            types = {name: type_ for name, type_ in zip(*self.plain, strict=True) if name in wanted}
+            if types.keys() == wanted:
+                return Schema.from_common_types(selected, [types[name] for name in selected], self.metadata)
+        return Schema(map(self.__getitem__, selected), self.metadata)
 
     def __len__(self) -> int:
         return len(self.fields if self.plain is None else self.plain[0])
@@ -464,6 +485,18 @@ class Schema:
         notes = [", ".join(f"{k} {v}".rstrip() for k, v in f.notes().items()) for f in self.fields]
         rows = [(printable(f.column), f.type_name, note) for f, note in zip(self.fields, notes, strict=True)]
         return Summary(f"Schema of {counted(len(self), 'column')}", ("column", "type", "notes"), rows)
+
+
+def _plain_columns(source: pa.Schema) -> tuple[list[str], list[pa.DataType]] | None:
+    """Names and types of columns of common types, if these say all of each; one object for each type."""
+    by_id: dict[int, pa.DataType] = {}
+    names, types = [], []
+    for column in source:
+        if not column.nullable or column.metadata or plain_kind(type_ := column.type) is None:
+            return None
+        names.append(column.name)
+        types.append(by_id.setdefault(type_.id, type_))
+    return names, types
 
 
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:

@@ -188,7 +188,7 @@ class BrowsedDataset:
                     raise
                 problem = problem or str(error)
                 continue
-            first = next(self.rows([self.map.address(0)], [])) if not self.names and self.map.find(1) else None
+            first = next(self.rows([self.map.address(0)], [])) if not len(self.schema) and self.map.find(1) else None
             if first is None or not isinstance(first[1], Problem):
                 break
             problem = problem or first[1]
@@ -204,7 +204,6 @@ class BrowsedDataset:
 
     def _show(self, scan: Scan) -> None:
         self.scan, self.schema, self.map = scan, scan.schema, scan.map_records()
-        self.names: list[str] = list(self.schema.names)
         self.labels = self.map.labels()
         self.version += 1
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from tfrecord_io.apps.views import (
     NULL,
     box_forms_of,
-    cell_kind,
+    cell_forms,
     companions,
     element,
     may_be_image,
@@ -28,7 +28,7 @@ from tfrecord_io.apps.views import (
     value_mime,
 )
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import Column, byte_size, counted, printable
+from tfrecord_io.kit import byte_size, counted, printable
 from tfrecord_io.plugins.browse.browsed_dataset import BrowsedDataset, Problem
 from tfrecord_io.plugins.browse.duckdb_query import query_rows
 from tfrecord_io.plugins.browse.record_page import record_page, summary_page
@@ -60,8 +60,8 @@ class Pages:
         try:
             dataset = BrowsedDataset(self._source, self._keywords)
             other = None if self._other is None else BrowsedDataset(self._other, self._keywords)
-            for names in (side.names for side in (dataset, other) if side is not None):
-                if self.key is not None and self.key not in names:
+            for side in filter(None, (dataset, other)):
+                if self.key is not None and self.key not in (names := side.schema.names):
                     raise FeatureNotFoundError("the key is not a column", feature=self.key, got=f"columns {names[:10]}")
             self.opened.set_result((dataset, other))
         except BaseException as error:
@@ -86,16 +86,16 @@ class Pages:
         size = "" if dataset.scan.bytes is None else f", {byte_size(dataset.scan.bytes)}"
         compared = "" if self.other is None else f"; + is {_title(self.other)}, by {printable(self.key or 'row', 80)}"
         addresses = [dataset.map.address(number) for number in range(min(3, dataset.map.find(3)))]
-        images = [name for name in dataset.names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
+        names = dataset.schema.names
+        images = [name for name in names[:_MOST_COLUMNS] if may_be_image(dataset.schema.field(name))]
         rows = [row for _, row in dataset.rows(addresses, images) if not isinstance(row, Problem)] if images else []
         values = {name: next((row for row in rows if row[name] is not None), None) for name in images}
         return {
             "title": _title(dataset),
             "files": f"{counted(len(dataset.scan.files), 'file')}{size}, schema {dataset.map.schema_source}{compared}",
-            "names": [text(name, 120) or "(empty)" for name in dataset.names],
-            "plain": dataset.names,
-            "types": [text(Column(field).type_name, 80) for field in dataset.schema],
-            "kinds": [cell_kind(values.get(field.name), field) for field in dataset.schema],
+            "plain": names,
+            "headings": {at: shown for at, name in enumerate(names) if (shown := text(name, 120) or "(empty)") != name},
+            **cell_forms(dataset.schema, values),
             "problem": printable(dataset.problem, 1000),
             "compare": self.other is not None,
             "filtered": dataset.map.is_filtered,
@@ -171,7 +171,7 @@ class Pages:
             values = {address: row[self.key] for address, row in rows if not isinstance(row, Problem)}
             found = keys.find([*values.values()])
             partners = {address: found[value] for address, value in values.items() if value in found}
-        shared = [name for name in names if name in other.names]
+        shared = [name for name in names if other.schema.get_field_index(name) >= 0]
         cells = self._cells(other, list(dict.fromkeys(partners.values())), shared)
         missing = element("span", "no such column", class_="null")
         shown_cells: dict[int, Any] = {}
@@ -185,7 +185,7 @@ class Pages:
         """The page of a record."""
         dataset = self.dataset
         address = dataset.find(query["at"])
-        names = (_wanted_columns(dataset, query) or dataset.names)[:_MOST_ENTRIES]
+        names = (_wanted_columns(dataset, query) or dataset.schema.names)[:_MOST_ENTRIES]
         ((_, row),) = dataset.rows([address], _with_companions(dataset, names))
         page = record_page(dataset, address, row, names=names, url=self._url(dataset, address))
         return {"html": page, **self._place(address)}
@@ -208,7 +208,7 @@ class Pages:
 
     def summary(self, query: Any) -> dict[str, Any]:
         """The values of a column."""
-        name = self.dataset.names[int(query["column"])]
+        name = self.dataset.schema.field(int(query["column"])).name
         job = self.dataset.summary(name, query.get("where", ""), all_rows=query.get("all") == "1")
         job.join(0.3)
         counts = None if job.statistics is None else job.statistics.counts
@@ -268,13 +268,14 @@ class Pages:
 
 def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
     """The columns that a query names by their numbers."""
-    return [dataset.names[int(at)] for at in query.get("columns", "").split(",") if at]
+    return [dataset.schema.field(int(at)).name for at in query.get("columns", "").split(",") if at]
 
 
 def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
     """The columns, and the companions drawn over their images, of which there are not more than a page shows."""
     images = [name for name in names if may_be_image(dataset.schema.field(name))]
-    beside = [other for name in images for other in companions(name, dataset.names)]
+    every = dataset.schema.names if images else []
+    beside = [other for name in images for other in companions(name, every)]
     return list(dict.fromkeys([*names, *beside[: 3 * _MOST_COLUMNS]]))
 
 

@@ -37,7 +37,7 @@ def record_page(dataset: BrowsedDataset, address: int, row: Row | Problem, *, na
             entries.append(
                 element("section", element("header", heading) + value_cell(row, field, forms, url, large=True))
             )
-        if more := len(dataset.names) - len(names):
+        if more := len(dataset.schema) - len(names):
             entries.append(element("p", f"{more:,} more columns are not shown here", class_="note"))
     if dataset.map.damage(address) is None:
         stored = _stored(dataset.map.stored(address), facts)

@@ -85,10 +85,13 @@ def plan_columns(
     SchemaError if a type cannot be stored in a TFRecord, or two columns are read from one feature. The context and the
     feature lists of a SequenceExample may each have a feature of the same name.
     """
+    parsed = Schema.parse(schema)
+    if parsed.plain is not None and not steps:
+        return CompiledPlan(tuple(_common_columns(*parsed.plain, text, promoted)), frozenset())
     columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()
     along: dict[tuple[str, bool], PlanColumn] = {}  # read to decode others: companions, and features with shapes
-    for field in Schema.parse(schema).fields:
+    for field in parsed.fields:
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         if (plain := _plain_column(field, text, in_steps)) is not None:
             if plain.kind is Kind.FLOAT and (promoted is None or promoted(field.column)):
@@ -115,6 +118,17 @@ def plan_columns(
     ignored -= {name for name, _ in (*columns, *only_along)}
     only_names = {name for name, _ in only_along} - {name for name, _ in columns}
     return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_names))
+
+
+def _common_columns(
+    names: list[str], types: list[pa.DataType], text: Text, promoted: Callable[[str], bool] | None
+) -> Iterator[PlanColumn]:
+    """The features of columns of common types that say all, without a field for each of them."""
+    facts = {type_.id: (plain_kind(type_) or Kind.NONE, text if is_text(type_) else Text.NO) for type_ in types}
+    for name, type_ in zip(names, types, strict=True):
+        kind, check = facts[type_.id]
+        splits = kind is Kind.FLOAT and (promoted is None or promoted(name))
+        yield PlanColumn(name, kind, Layout.SCALAR, check, splits=splits)
 
 
 def _leaf_column(

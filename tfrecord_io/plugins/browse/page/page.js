@@ -45,29 +45,34 @@ function say(text) {
 const count = number => number.toLocaleString("en")
 const isSearch = () => state.where !== "" || Boolean(state.info?.filtered)
 const rows = () => isSearch() ? state.found?.count ?? 0 : state.status.total
-const isKind = kind => state.shown.some(at => state.info.kinds[at] === kind)
-const rowHeight = () => (isKind("image") ? 116 : isKind("audio") ? 84 : 36) * (state.info.compare ? 2 : 1)
-const width = at => Math.min(WIDTHS[state.info.kinds[at]], Math.max(110, innerWidth * .6))
+const form = at => state.info.forms[state.info.form_of[at]] // its type, and its kind of cells
+const rowHeight = () => arrange().height * (state.info.compare ? 2 : 1)
+const width = at => Math.min(WIDTHS[form(at).kind], Math.max(110, innerWidth * .6))
 const inSight = () => Math.max(60, scroller.clientHeight - head.offsetHeight)
 const most = () => Math.max(0, rows() * rowHeight() - inSight())
 const showOnly = part => ["table", "record"].forEach(id => $(id).hidden = id !== part)
-const list = () => [...state.pinned, ...state.shown.filter(at => !state.pinned.includes(at))]
+const list = () => [...state.pinned, ...arrange().free]
 
 // ---- the table
-// Columns that are not pinned: where each begins, and the first and last in sight.
-function layout() {
-  const free = state.shown.filter(at => !state.pinned.includes(at))
-  const pinnedWidth = state.pinned.reduce((sum, at) => sum + width(at), NUMBER_WIDTH)
-  const begins = [0]
+// Columns that are not pinned, where each begins, and the height of rows: kept, as there may be 10^5 columns.
+let arranged = {}
+function arrange() {
+  const {shown, pinned} = state
+  if (arranged.shown === shown && arranged.pinned === pinned && arranged.window === innerWidth) return arranged
+  const free = shown.filter(at => !pinned.includes(at)), begins = [0], kinds = new Set(shown.map(at => form(at).kind))
   for (const at of free) begins.push(begins.at(-1) + width(at))
-  const left = scroller.scrollLeft, right = left + scroller.clientWidth - pinnedWidth
-  let first = 0, last = free.length
-  while (first < free.length && begins[first + 1] < left) first++
-  last = first
-  while (last < free.length && begins[last] <= right) last++
-  first = Math.floor(first / GROUP) * GROUP
-  last = Math.min(free.length, Math.ceil(last / GROUP) * GROUP)
-  return {free, begins, first, last, whole: pinnedWidth + begins.at(-1)}
+  const pinnedWidth = pinned.reduce((sum, at) => sum + width(at), NUMBER_WIDTH)
+  const height = kinds.has("image") ? 116 : kinds.has("audio") ? 84 : 36
+  return arranged = {shown, pinned, window: innerWidth, free, begins, height, whole: pinnedWidth + begins.at(-1)}
+}
+
+// The same, with the first and last in sight.
+function layout() {
+  const {free, begins, whole} = arrange(), left = scroller.scrollLeft, right = left + scroller.clientWidth
+  const end = at => at < 0 ? free.length : at // none begins there
+  const first = Math.max(0, end(begins.findIndex(begin => begin >= left)) - 1)
+  const last = Math.ceil(end(begins.findIndex(begin => begin + whole - begins.at(-1) > right)) / GROUP) * GROUP
+  return {...arranged, first: Math.floor(first / GROUP) * GROUP, last: Math.min(free.length, last)}
 }
 
 function resize() {
@@ -164,16 +169,16 @@ async function loadChunk(chunk, columns) {
 
 const forget = () => (abort.abort(), abort = new AbortController(), chunks.clear())
 
-let headOf = ""
+let headOf = []
 function drawHead(places) {
-  const name = JSON.stringify([places.first, places.last, state.shown, state.pinned, state.column, state.row < 0])
-  if (name === headOf) return
-  headOf = name
+  const facts = [places.first, places.last, arranged, state.column, state.row < 0]
+  if (facts.every((fact, at) => fact === headOf[at])) return
+  headOf = facts
   const row = make("div", {role: "row", class: "row", "aria-rowindex": 1})
   row.append(cellOf("columnheader", "row", -1, -1, 1, NUMBER_WIDTH, 0))
   place(row, places, (at, index, left) => {
     const shown = cellOf("columnheader", "", -1, index, index + 2, width(at), left)
-    shown.innerHTML = `<b>${state.info.names[at]}</b> <span class="note">${state.info.types[at]}</span>`
+    shown.innerHTML = `<b>${state.info.headings[at] ?? state.info.plain[at]}</b> <span class="note">${form(at).type}</span>`
     shown.dataset.column = at
     return shown
   })
@@ -221,7 +226,7 @@ function drawRow(row, content, columns, places, top, height) {
   }
   place(line, places, (at, index, left) => {
     const cell = cellOf("gridcell", "", row, index, index + 2, width(at), left)
-    cell.classList.add(state.info.kinds[at])
+    cell.classList.add(form(at).kind)
     if (content) cell.innerHTML = content.cells[columns.indexOf(at)]
     else cell.classList.add("waiting")
     return cell
@@ -359,7 +364,7 @@ $("jump").addEventListener("submit", async event => {
 })
 
 // ---- the filter
-let polling = 0
+let polling = 0, typing = 0
 async function search(where) {
   const before = state.where
   state.where = where
@@ -395,7 +400,6 @@ async function poll(where, forgotten = "") {
 const keep = () => (state.record === null && scroller.scrollTop !== expected && track(), resize(), settle())
 const refresh = () => (keep(), showCount(), draw())
 
-let typing = 0
 $("where").addEventListener("input", () => (clearTimeout(typing), typing = setTimeout(complete, 120)))
 $("search").addEventListener("submit", event => {
   event.preventDefault()
@@ -426,7 +430,7 @@ async function complete() {
 
 const values = new Map()
 async function frequent(column) {
-  const quoted = value => state.info.kinds[column] === "number" ? value : `'${value.replaceAll("'", "\\'")}'`
+  const quoted = value => form(column).kind === "number" ? value : `'${value.replaceAll("'", "\\'")}'`
   const found = async () => (await ask("summary", {column}).catch(() => null))?.values.map(quoted) ?? []
   if (!values.has(column)) values.set(column, await found())
   return values.get(column)
@@ -504,8 +508,7 @@ function choose(columns) {
 }
 
 function togglePin(at) {
-  const isPinned = state.pinned.includes(at)
-  state.pinned = isPinned ? state.pinned.filter(n => n !== at) : [...state.pinned, at]
+  state.pinned = state.pinned.includes(at) ? state.pinned.filter(n => n !== at) : [...state.pinned, at]
   if (!state.shown.includes(at)) state.shown = [...state.shown, at].sort((a, b) => a - b)
   refresh()
 }
@@ -532,8 +535,8 @@ async function openColumn(at, all = false) {
 }
 
 $("take").addEventListener("click", async () => {
-  const isAll = state.shown.length === state.info.plain.length
-  const lines = await ask("lines", {where: state.where, columns: isAll ? "" : list().join(",")})
+  const columns = state.shown.length < state.info.plain.length ? list() : [] // none: all
+  const lines = await ask("lines", {where: state.where, columns: columns.join(",")})
   const part = (title, text) => [make("h3", {}, title), make("pre", {tabindex: 0}, text), button("Copy", () => copy(text))]
   open("The same rows elsewhere", ...part("In a terminal", lines.command), ...part("In Python", lines.python))
 })
@@ -562,9 +565,8 @@ $("help").addEventListener("click", () => {
 
 // ---- the state of the files
 function showCount() {
-  const {total, complete, progress, unread} = state.status
+  const {found} = state, {total, complete, progress, unread} = state.status
   const known = `${count(total)}${complete ? "" : unread ? " or more" : " so far"}`
-  const {found} = state
   let text = `${known} rows`, done = complete || unread ? 1 : progress
   if (isSearch()) {
     text = `${count(found?.count ?? 0)}${found?.complete ? "" : " so far"} of ${text}`
