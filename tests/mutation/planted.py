@@ -304,9 +304,9 @@ SECOND_FAULTS = [  # planted later, at random functions
     ),
     Fault(
         "rows/arrays/representation.py",
-        "lists of tensors of several shapes are not refused",
-        " or Column(value).is_variable_shape_tensor:",
-        ":",
+        "lists of tensors of several shapes are packed",
+        "layout.packed and has_tensor_lists(field)",
+        "False",
     ),
     Fault(
         "write/salvage_writer.py",

@@ -46,6 +46,7 @@ _HOMES = {
     "RecordDicts": "arrow.output.python_rows",  # Makes dicts of records, by the plan of the decoder
     "Dense": "arrow.output.to_numpy",  # Rows of one shape
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
+    "TensorLists": "arrow.output.to_numpy",  # Rows of lists of tensors of several shapes
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "PythonRows": "arrow.output.to_python",  # The rows of a table as Python values, or as JSON
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports

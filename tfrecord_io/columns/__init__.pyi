@@ -40,6 +40,7 @@ from tfrecord_io.columns.arrow.output.column_statistics import ColumnSummary as 
 from tfrecord_io.columns.arrow.output.python_rows import RecordDicts as RecordDicts
 from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
+from tfrecord_io.columns.arrow.output.to_numpy import TensorLists as TensorLists
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
@@ -118,6 +119,7 @@ __all__ = [
     "SliceEncoder",
     "SparseColumn",
     "TensorEncoding",
+    "TensorLists",
     "TensorValues",
     "TfdsInfo",
     "arrow_file",

@@ -18,7 +18,7 @@ from tfrecord_io.errors import SchemaError
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import Array, Dtype, Kind
-    from tfrecord_io.columns.arrow.output.to_numpy import Rows
+    from tfrecord_io.columns.arrow.output.to_numpy import Rows, TensorLists
     from tfrecord_io.columns.arrow.tensor_values import TensorValues
 
 
@@ -220,7 +220,13 @@ class Column:
     @property
     def varies(self) -> bool:
         """True if rows may have different shapes: lists without a fixed size, and tensors of shapes that vary."""
-        return self.is_variable_shape_tensor or (self.is_list and not pa.types.is_fixed_size_list(self.type))
+        is_fixed_list = pa.types.is_fixed_size_list(self.type) and not self.has_tensor_lists
+        return self.is_variable_shape_tensor or (self.is_list and not is_fixed_list)
+
+    @property
+    def has_tensor_lists(self) -> bool:
+        """True for lists of tensors of shapes that vary."""
+        return self.is_list and tensor_types.is_variable_shape_tensor(self.type.value_type)
 
     @property
     def axes(self) -> tensor_types.Shape:
@@ -377,17 +383,17 @@ class Column:
         """The dtype of integers and floats of a common width; None of other types."""
         return types.number_dtype(self.type)
 
-    def missing_step(self, array: pa.Array) -> int | None:
-        """The first row whose list lacks a value for which NumPy has no None."""
+    def missing_step(self, array: pa.Array, *, as_objects: bool = True) -> int | None:
+        """The first row whose list lacks a value for which NumPy has no None; tensors have one `as_objects`."""
         from tfrecord_io.columns.arrow.output.to_numpy import missing_step
 
-        return missing_step(array, self.field)
+        return missing_step(array, self.field, as_objects=as_objects)
 
-    def rows_of_equal_tensors(self, arrays: list[pa.Array]) -> list[Rows] | None:
-        """The rows of lists of tensors whose shapes vary by their type, if all tensors have one shape; else None."""
-        from tfrecord_io.columns.arrow.output.to_numpy import rows_of_equal_tensors
+    def tensor_lists(self, array: pa.Array) -> TensorLists:
+        """The rows of lists of tensors of shapes that vary, of which none is null."""
+        from tfrecord_io.columns.arrow.output.to_numpy import TensorLists
 
-        return rows_of_equal_tensors(arrays, self.field)
+        return TensorLists.from_lists(array, self.field)
 
     def shape_of(self, length: int) -> tuple[int, ...]:
         """The shape of a list of this length, by the declared shape."""

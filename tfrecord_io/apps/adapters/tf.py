@@ -150,7 +150,7 @@ class _Columns:
             is_bytes_list = not Column(field).is_variable_tensor and Column(field.type.value_type).is_bytes
             self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
             return
-        padded = column.padded_shape(array) if name == field.name else None
+        padded = column.padded_shape(array, name)
         inner = array.shape[1:] if padded is None else padded
         type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
         if array.dtype.kind == "T" or (not column.is_image and array.dtype.kind == "O" and Column(type_).is_bytes):

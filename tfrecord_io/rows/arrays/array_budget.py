@@ -42,19 +42,24 @@ class ArrayBudget:
     def _read(self) -> Array:
         return self._running(self._row_bytes())
 
-    def take_padding(self, rows: Ragged, mask_bytes: int, feature: str) -> None:
+    def take_padding(self, rows: Ragged, mask_bytes: int, feature: str, length: int | None = None) -> None:
         """Count the padding of a column; RowFault at the row with which it is too much.
 
-        `mask_bytes` is what a mask takes for each value.
+        `mask_bytes` is what a mask takes for each value. Where the call states the `length` of rows, the padding of
+        their other axes counts.
         """
         if not self._rows:
             return
-        shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
-        longest = np.maximum.accumulate(self._group_by_batch(shapes.astype(np.float64)), axis=1)
-        counts = self._running(np.ones(len(shapes)))
-        padded_values = counts * longest.prod(axis=2)
+        extents, values = rows.extents.astype(np.float64), np.diff(rows.offsets)
         size = value_bytes(rows.values)
-        extra = padded_values * (size + mask_bytes) - self._running(rows.lengths) * size
+        if length is not None:
+            values = values / np.maximum(extents[:, 0], 1) * length
+            extents[:, 0] = length
+        longest = np.maximum.accumulate(self._group_by_batch(extents), axis=1)
+        counts = self._running(np.ones(len(rows)))
+        padded_values = counts * longest.prod(axis=2)
+        extra = padded_values * (size + mask_bytes) - self._running(values) * size
+        extra += counts * longest[:, :, 0] * rows.step_bytes
         self._take(extra, feature, "padded to the longest of them")
 
     def take_missing(self, rows: Ragged, shape: tuple[int, ...], mask_bytes: int, feature: str) -> None:

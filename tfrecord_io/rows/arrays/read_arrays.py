@@ -17,7 +17,14 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, ColumnLayout, RepresentationOptions
-from tfrecord_io.rows.arrays.representation import LENGTH, SHAPE, ColumnArrays, TableRepresentation, cast_pad_value
+from tfrecord_io.rows.arrays.representation import (
+    LENGTH,
+    SHAPE,
+    ColumnArrays,
+    TableRepresentation,
+    cast_pad_value,
+    has_tensor_lists,
+)
 from tfrecord_io.typing import (
     UNSET,
     ArrayLayout,
@@ -90,9 +97,11 @@ def read_arrays(
         "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), where row i is
         ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`. "offsets" and "pad" add
         an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array ``<name>/length`` for lists,
-        both int64. "csr": sparse columns, which were written from matrices of scipy.sparse or are declared by
-        `tfrecord_io.io.SparseFeature`, are one ``scipy.sparse.csr_matrix`` for their indices and values; a row without
-        them is empty. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.
+        both int64. Lists of tensors of several shapes have ``<name>/shape`` of [rows, steps, rank] with "pad", and
+        (shapes, offsets) with "offsets", where a row of shapes cuts the values of its row. "csr": sparse columns, which
+        were written from matrices of scipy.sparse or are declared by `tfrecord_io.io.SparseFeature`, are one
+        ``scipy.sparse.csr_matrix`` for their indices and values; a row without them is empty. A dict says it by column:
+        ``{"tokens": "pad", "boxes": "offsets"}``.
     pad_value : scalar or dict, default 0
         Padding for "pad", also by column: ``{"labels": -100}``; of columns that are not padded it is an error. Text and
         bytes are padded with empty values unless it is text or bytes.
@@ -110,8 +119,8 @@ def read_arrays(
     out : dict of ndarray, optional
         Arrays to fill, by column, such as ``numpy.memmap``: with the dtype and shape of the column, and a row for each
         record. Without `columns`, only these columns are read. The files are streamed: memory holds a few batches. With
-        ``ragged="pad"`` rows are padded to the shape of the array, and ``<column>/length`` or ``<column>/shape`` may be
-        among the arrays.
+        ``ragged="pad"`` rows are padded to the shape of the array, and ``<column>/length`` and ``<column>/shape`` may
+        be among the arrays.
 
     Returns
     -------
@@ -233,8 +242,10 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     columns = options.columns if options.columns is not None else tuple(name for name in out if name not in sizes)
     plain = replace(options, columns=columns, batch_bytes=min(options.batch_bytes, _OUT_BATCH_BYTES))
     with CallSource(path).open(plain) as reader:
+        fields = [field for field in Column.leaf_fields(reader.schema) if field.name in padded]
+        forms: dict[str, ArrayLayout] = {field.name: "pad" for field in fields if has_tensor_lists(field)}
         representation = TableRepresentation(
-            reader.schema, replace(options, ragged="object", pad_value=0, out=None), complete=False
+            reader.schema, replace(options, ragged=forms or "object", pad_value=0, out=None), complete=False
         )
         names = [field.name for field in representation.fields]
         sizes -= set(names)
@@ -330,7 +341,7 @@ def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
 
 def _shapes_that_fit(name: str, rows: Ragged, target: Array) -> Array:
     """The shape of each row; SchemaError for an array with fewer axes, RowFault for a missing row."""
-    shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
+    shapes = rows.extents
     if target.ndim <= shapes.shape[1]:
         raise _mismatch(name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
     if rows.valid is not None:
@@ -357,14 +368,19 @@ def _fill_padded(name: str, rows: Ragged, out: Mapping[str, Any], layout: Column
     target = target[begin : begin + len(rows)]
     target[...] = fill
     target[(slice(None), *map(slice, values.shape[1:inner]))] = values
-    other, size, numbers = (SHAPE, LENGTH, rows.lengths) if rows.shapes is None else (LENGTH, SHAPE, rows.shapes)
-    if f"{name}/{other}" in out:
-        raise SchemaError(f"the sizes of its rows are in '{name}/{size}'", feature=f"{name}/{other}")
-    if (array := out.get(f"{name}/{size}")) is not None:
-        if array.dtype != numbers.dtype or array.shape[1:] != numbers.shape[1:]:
-            axes = [f", {axis}" for axis in numbers.shape[1:]]
-            raise _mismatch(f"{name}/{size}", f"[rows{''.join(axes)}]", numbers.dtype, array)
-        array[begin : begin + len(rows)] = numbers
+    numbers = {LENGTH: rows.lengths} if rows.shapes is None else {}
+    if (own := rows.pad_shapes(0, len(rows), room[0])) is not None:
+        numbers[SHAPE] = own
+    for size in (LENGTH, SHAPE):
+        array, found = out.get(f"{name}/{size}"), numbers.get(size)
+        if array is None:
+            continue
+        if found is None:
+            raise SchemaError(f"the sizes of its rows are in '{name}/{next(iter(numbers))}'", feature=f"{name}/{size}")
+        if array.dtype != found.dtype or array.shape[1:] != found.shape[1:]:
+            axes = [f", {axis}" for axis in found.shape[1:]]
+            raise _mismatch(f"{name}/{size}", f"[rows{''.join(axes)}]", found.dtype, array)
+        array[begin : begin + len(rows)] = found
 
 
 def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, Task, WorkerPool, counted, cpu_count
 from tfrecord_io.bytes import Array, Dtype, NumberColumn
-from tfrecord_io.columns import Column, Dense, Ragged, RowFault
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, TensorLists
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
@@ -79,17 +79,21 @@ class ColumnArrays:
             return {self.name: rows.objects(begin, end)}
         if self.indices is not None:
             return {self.name: self._matrix(begin, end)}
-        sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
         if self.ragged == "offsets":
-            return {self.name: rows.cut(begin, end), **sizes}
+            shapes = rows.cut_shapes(begin, end)
+            return {self.name: rows.cut(begin, end)} | ({} if shapes is None else {f"{self.name}/{SHAPE}": shapes})
         layout, length = self.layout, self.layout.length
         if form is not None and form.bins is not None and layout.packed:
             return self._pack(rows, begin, end, form)
         if form is not None and layout.bucketed:
             length = form.length
         values = rows.pad(begin, end, fill=self.pad_value, length=length, multiple=layout.multiple)
-        padded = self._add_mask(values, rows.valid, begin, end)
-        return {**padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths_of(begin, end)})}
+        arrays = self._add_mask(values, rows.valid, begin, end)
+        if rows.shapes is None:
+            arrays[f"{self.name}/{LENGTH}"] = rows.lengths_of(begin, end)
+        if (shapes := rows.pad_shapes(begin, end, length, layout.multiple)) is not None:
+            arrays[f"{self.name}/{SHAPE}"] = shapes
+        return arrays
 
     def _pack(self, rows: Ragged, begin: int, end: int, form: BatchForm) -> dict[str, Any]:
         """The rows [begin, end) in packed rows, with their segments and positions."""
@@ -183,10 +187,10 @@ class ColumnRepresentation:
         return column
 
     def _join(self, arrays: list[pa.Array]) -> Dense | Ragged:
-        if self.decoder is None and self.complete and self.layout.ragged is None and self.layout.max_length is None:
-            equal = Column(self.field).rows_of_equal_tensors(arrays)
+        if self.decoder is None and self.complete and self.layout.ragged is None:
+            equal = self._lists_of_one_shape(arrays)
             if equal is not None:
-                return Ragged.join(equal, self.options.thread_count)
+                return equal
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
         if self.decoder is None and Column(self.field.type).is_bytes:
@@ -209,6 +213,19 @@ class ColumnRepresentation:
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
         return Ragged.join(parts, self.options.thread_count)
 
+    def _lists_of_one_shape(self, arrays: list[pa.Array]) -> Ragged | None:
+        """The rows of lists of tensors whose type has several shapes, but which all have one; else None."""
+        column = Column(self.field)
+        if not column.has_tensor_lists or any(column.missing_step(a, as_objects=False) is not None for a in arrays):
+            return None
+        rows = Ragged.join([self._truncate(column.tensor_lists(a)) for a in arrays], self.options.thread_count)
+        assert isinstance(rows, TensorLists)
+        return rows.of_one_shape()
+
+    def _truncate(self, rows: Ragged) -> Ragged:
+        most = self.layout.max_length
+        return rows if most is None else rows.truncate(most, from_left=self.layout.from_left)
+
     def _are_objects(self, parts: list[Dense | Ragged]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""
         if not self.complete or self.length is not None or self.layout.ragged not in (None, "object"):
@@ -219,34 +236,40 @@ class ColumnRepresentation:
     def _rows(self, array: pa.Array) -> Dense | Ragged:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
-        if (row := Column(self.field).missing_step(array)) is not None:
+        of_tensors = self.layout.ragged in ("pad", "offsets") and has_tensor_lists(self.field)
+        if (row := Column(self.field).missing_step(array, as_objects=not of_tensors)) is not None:
             reason = "an item of its list has no value, and an array cannot mark missing values"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
+        if of_tensors:
+            return self._truncate(Column(self.field).tensor_lists(array))
         rows = Column(self.field).rows(array, missing=self.may_lack)
-        if isinstance(rows, Ragged) and self.layout.max_length is not None:
-            rows = rows.truncate(self.layout.max_length, from_left=self.layout.from_left)
-        return rows
+        return self._truncate(rows) if isinstance(rows, Ragged) else rows
 
     @property
     def is_image(self) -> bool:
         """True if the column has images, which are decoded."""
         return self.decoder is not None
 
-    def padded_shape(self, empty: Array) -> tuple[int | None, ...] | None:
-        """The shape of a padded row, by the array of no rows; None if rows are not padded.
+    def padded_shape(self, empty: Array, name: str) -> tuple[int | None, ...] | None:
+        """The shape of a row of the array `name`, by the array of no rows; None if no axis depends on the rows.
 
         A length that depends on the longest row of a batch, or on the bucket, is None in it.
         """
+        column, length = Column(self.field), None if self.layout.bucketed else self.layout.length
         if self.layout.ragged != "pad":
             return None
-        length = self.layout.length
+        if name == f"{self.field.name}/{SHAPE}" and has_tensor_lists(self.field):
+            return (length, *empty.shape[2:])
+        if name != self.field.name:
+            return None
         if self.decoder is not None:
-            return self.decoder.padded_shape(length)
-        column = Column(self.field)
+            return self.decoder.padded_shape(self.layout.length)
+        if column.has_tensor_lists:
+            return (length, *Column(self.field.type.value_field).axes)
         is_tensor = column.is_variable_shape_tensor
         declared = column.axes if is_tensor else column.declared_shape or (None, *empty.shape[2:])
-        return (None if self.layout.bucketed else length, *declared[1:])
+        return (length, *declared[1:])
 
     def no_images(self) -> Array | None:
         """An array without images, of their shape and dtype, if they are in lists and have one size."""
@@ -288,8 +311,8 @@ class ColumnRepresentation:
             last = None if layout.end is None else _end_value(layout.end, rows.values.dtype, name)
             if layout.length is not None and not layout.cut:
                 self._refuse_longer(rows, layout.length)
-            elif pads and budget is not None and not layout.cut:
-                budget.take_padding(rows, mask_bytes, name)
+            if pads and budget is not None and (layout.length is None or rows.has_inner_axes):
+                budget.take_padding(rows, mask_bytes, name, layout.length)
             column = ColumnArrays(name, rows, ragged, pads and masked, layout=layout, of_images=of_images)
             return replace(column, pad_value=value, end=last)
         kind = rows.values.dtype.kind
@@ -311,7 +334,7 @@ class ColumnRepresentation:
         return ColumnArrays(self.field.name, Dense(column.values), None, masked, missing=column.missing)
 
     def _refuse_longer(self, rows: Ragged, most: int) -> None:
-        lengths = rows.lengths if rows.shapes is None else rows.shapes[:, 0]
+        lengths = rows.extents[:, 0]
         if (lengths > most).any():
             row = int((lengths > most).argmax())
             got = int(lengths[row])
@@ -439,6 +462,11 @@ class TableRepresentation:
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
 
 
+def has_tensor_lists(field: pa.Field) -> bool:
+    """True for columns of lists of tensors of several shapes, which are not resized to one."""
+    return Column(field.type).has_tensor_lists and image_decoder(field) is None
+
+
 def cast_pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Convert a padding value to a dtype; text and bytes are padded with empty values unless `value` is one.
 
@@ -543,15 +571,14 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         layout, value = options.layouts.layout(field.name), field.type.value_type
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
-        decoder = image_decoder(field)
-        if decoder is not None and decoder.size is not None:  # raw pixels of several sizes, which are resized
-            continue
-        if (Column(value).is_list and not pa.types.is_fixed_size_list(value)) or Column(value).is_variable_shape_tensor:
+        is_list = Column(value).is_list and not pa.types.is_fixed_size_list(value)
+        is_packed = layout.packed and has_tensor_lists(field)
+        if is_list or is_packed:
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
-            values = "lists" if Column(value).is_list else "arrays of several shapes"
+            values = "lists" if is_list else "arrays of several shapes"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of {values}"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
-            if not Column(value).is_list:
+            if not is_list:
                 advice += "; declare pictures by tfr.image(…, resize=(height, width))"
             raise SchemaError(
                 reason,

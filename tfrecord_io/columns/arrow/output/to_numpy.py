@@ -40,7 +40,12 @@ from tfrecord_io.columns.arrow.tensor_values import (
     tensors_to_values,
 )
 from tfrecord_io.columns.schema.field import SHAPE_KEY
-from tfrecord_io.columns.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
+from tfrecord_io.columns.schema.tensor_types import (
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+)
 from tfrecord_io.columns.schema.types import is_bool8, is_bytes, is_list_like, number_dtype
 
 
@@ -73,7 +78,7 @@ class Ragged:
         """Join the rows of several arrays of one column, in memory of the caller, and writable; empties the list."""
         whole = parts[0]
         if len(parts) > 1 and isinstance(whole, Ragged):
-            whole = Ragged.concatenate(parts, threads)  # type: ignore[arg-type]
+            whole = whole.concatenate(parts, threads)  # type: ignore[arg-type]
         elif len(parts) > 1:
             values, valid = [part.values for part in parts], joined_valid(parts)
             join = _join_texts if whole.values.dtype.kind == "T" else partial(concatenate, threads=threads)
@@ -92,6 +97,21 @@ class Ragged:
         """How many values each row has."""
         return np.diff(self.offsets)
 
+    @property
+    def extents(self) -> Array:
+        """The size of each row along each axis that varies: int64 [rows, axes]."""
+        return self.lengths[:, None] if self.shapes is None else self.shapes
+
+    @property
+    def has_inner_axes(self) -> bool:
+        """True if rows may differ along other axes than their first one."""
+        return self.shapes is not None
+
+    @property
+    def step_bytes(self) -> int:
+        """Bytes of the shape that `pad_shapes` has for each place of a list."""
+        return 0
+
     def lengths_of(self, begin: int, end: int) -> Array:
         """How many values each of the rows [begin, end) has."""
         return self.offsets[begin + 1 : end + 1] - self.offsets[begin:end]
@@ -101,8 +121,7 @@ class Ragged:
         """The shape of every row of several that is not missing; None if they differ or all are missing."""
         present = []
         for part in parts:
-            shapes = part.lengths[:, None] if part.shapes is None else part.shapes
-            present.append(shapes if part.valid is None else shapes[part.valid])
+            present.append(part.extents if part.valid is None else part.extents[part.valid])
         shapes = np.concatenate(present)
         if not len(shapes) or (shapes != shapes[0]).any():
             return None
@@ -154,6 +173,14 @@ class Ragged:
         """Values and offsets of the rows [begin, end)."""
         first, last = self.offsets[begin], self.offsets[end]
         return self.values[first:last], self.offsets[begin : end + 1] - first
+
+    def cut_shapes(self, begin: int, end: int) -> Any:
+        """Shapes of the tensors of the rows [begin, end): int64 [rows, rank], of lists of them as `cut`; else None."""
+        return None if self.shapes is None else self.shapes[begin:end]
+
+    def pad_shapes(self, begin: int, end: int, length: int | None = None, multiple: int = 1) -> Array | None:
+        """Shapes of the tensors of rows that are padded so: int64 [rows, rank], of lists of them one axis more."""
+        return None if self.shapes is None else self.shapes[begin:end]
 
     def pad(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
         """Pad the rows [begin, end) with `fill` to one array; each axis has the greatest length of the rows.
@@ -223,7 +250,7 @@ class Ragged:
         >>> Ragged(np.arange(4), np.array([0, 3, 4])).truncate(2, from_left=True)
         Ragged(values=array([1, 2, 3]), offsets=array([0, 2, 3]), shapes=None, valid=None)
         """
-        shapes = self.lengths[:, None] if self.shapes is None else self.shapes
+        shapes = self.extents
         if not (shapes[:, 0] > most).any():
             return self
         shapes = np.concatenate([np.minimum(shapes[:, :1], most), shapes[:, 1:]], axis=1)
@@ -233,6 +260,112 @@ class Ragged:
         begins = self.offsets[1:] - lengths if from_left else self.offsets[:-1]
         Runs.copy(self.values, begins, lengths=lengths, out=values, places=offsets[:-1])
         return Ragged(values, offsets, None if self.shapes is None else shapes, self.valid)
+
+
+class TensorLists(Ragged):
+    """Rows of lists of tensors of several shapes.
+
+    ``values[offsets[i]:offsets[i + 1]]`` are the values of all tensors of row i, each in C order; ``steps`` has the
+    shapes of its tensors as row i: its values are int64 [tensors, rank]. ``axes`` are the sizes that all tensors have
+    by their type, None where they vary.
+    """
+
+    __slots__ = ("axes", "steps")
+
+    def __init__(self, values: Array, steps: Ragged, axes: tuple[int | None, ...], valid: Array | None = None) -> None:
+        super().__init__(values, _ends_of(steps.values)[steps.offsets], valid=valid)
+        self.steps, self.axes = steps, axes
+
+    @classmethod
+    def from_lists(cls, array: pa.Array, field: pa.Field) -> TensorLists:
+        """The rows of lists of tensors whose shapes vary by their type, of which none is null."""
+        value, lists = _value_field(field), ArrayBuffers(array)
+        tensors = column_to_tensors(array.flatten(), value)
+        steps = Ragged(tensors.shape_matrix, offsets_of(lists.lengths))
+        return cls(tensors_to_values(tensors), steps, element_and_shape(value)[1], lists.valid)
+
+    @classmethod
+    def concatenate(cls, parts: list[TensorLists], threads: int = 1) -> TensorLists:  # type: ignore[override]
+        values = concatenate([part.values for part in parts], threads)
+        steps = Ragged.concatenate([part.steps for part in parts])
+        return cls(values, steps, parts[0].axes, joined_valid(parts))
+
+    @property
+    def lengths(self) -> Array:
+        """How many tensors each row has."""
+        return self.steps.lengths
+
+    @property
+    def extents(self) -> Array:
+        """How many tensors each row has, and the greatest size of these along each axis: int64 [rows, 1 + rank]."""
+        shapes, counts = self.steps.values, self.steps.lengths
+        greatest = np.zeros((len(self), shapes.shape[1]), np.int64)
+        if len(shapes):
+            greatest[counts > 0] = np.maximum.reduceat(shapes, self.steps.offsets[:-1][counts > 0])
+        return np.concatenate([counts[:, None], greatest], axis=1)
+
+    @property
+    def has_inner_axes(self) -> bool:
+        return True
+
+    @property
+    def step_bytes(self) -> int:
+        return int(self.steps.values.itemsize * self.steps.values.shape[1])
+
+    def lengths_of(self, begin: int, end: int) -> Array:
+        return self.steps.lengths_of(begin, end)
+
+    def cut_shapes(self, begin: int, end: int) -> tuple[Array, Array]:
+        return self.steps.cut(begin, end)
+
+    def pad_shapes(self, begin: int, end: int, length: int | None = None, multiple: int = 1) -> Array:
+        return self.steps.pad(begin, end, 0, length=length, multiple=multiple)
+
+    def pad(self, begin: int, end: int, fill: Any, length: int | None = None, multiple: int = 1) -> Array:
+        """Pad lists and tensors of the rows [begin, end): each axis has the greatest length of the rows.
+
+        >>> steps = Ragged(np.array([[2], [1], [1]]), np.array([0, 2, 3]))
+        >>> TensorLists(np.arange(4), steps, axes=(None,)).pad(0, 2, -1)
+        array([[[ 0,  1],
+                [ 2, -1]],
+        <BLANKLINE>
+               [[ 3, -1],
+                [-1, -1]]])
+        """
+        shapes = self.pad_shapes(begin, end, length, multiple)  # tensors of no values follow those of each list
+        rows, length, rank = shapes.shape
+        shapes = shapes.reshape(rows * length, rank)
+        tensors = Ragged(self.values[self.offsets[begin] : self.offsets[end]], _ends_of(shapes), shapes)
+        padded = tensors.pad(0, len(tensors), fill)
+        sizes = padded.shape[1:]
+        if not len(tensors.values):  # lists without a tensor
+            sizes = tuple(size or axis or 0 for size, axis in zip(sizes, self.axes, strict=True))
+        return padded.reshape(rows, length, *sizes)
+
+    def truncate(self, most: int, *, from_left: bool = False) -> TensorLists:
+        """Cut each list to its first `most` tensors, or to its last ones."""
+        steps = self.steps.truncate(most, from_left=from_left)
+        if steps is self.steps:
+            return self
+        ends = Ragged(_ends_of(self.steps.values)[1:, None], self.steps.offsets)
+        ends = ends.truncate(most, from_left=from_left)
+        sizes = steps.values.prod(axis=1)
+        values = np.empty(int(sizes.sum()), self.values.dtype)
+        places = _ends_of(steps.values)[:-1]
+        Runs.copy(self.values, ends.values[:, 0] - sizes, lengths=sizes, out=values, places=places)
+        return TensorLists(values, steps, self.axes, self.valid)
+
+    def of_one_shape(self) -> Ragged | None:
+        """The rows as lists of tensors of one shape, [tensors, *shape] in each; None if shapes differ, or are none."""
+        shapes = self.steps.values
+        if not len(shapes) or (shapes != shapes[0]).any():
+            return None
+        return Ragged(self.values.reshape(len(shapes), *shapes[0].tolist()), self.steps.offsets, valid=self.valid)
+
+
+def _ends_of(shapes: Array) -> Array:
+    """The offsets of tensors of these shapes, int64 [tensors, rank], in the values of all."""
+    return offsets_of(shapes.prod(axis=1))
 
 
 def is_plain(values: Array) -> bool:
@@ -396,32 +529,19 @@ def _items(array: pa.Array, field: pa.Field) -> Array:
     return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
 
 
-def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows] | None:
-    """The rows of lists of tensors whose shapes vary by their type, if all tensors have one shape; else None.
+def missing_step(array: pa.Array, field: pa.Field, *, as_objects: bool = True) -> int | None:
+    """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one.
 
-    `arrays` are all rows of the column; the values of a row are [tensors, *shape].
+    Tensors of several shapes have one as long as they are `as_objects`.
     """
-    if not is_list_like(field.type) or not is_variable_shape_tensor(field.type.value_type):
-        return None
-    tensors = [column_to_tensors(array.flatten(), _value_field(field)) for array in arrays]
-    shapes = np.concatenate([part.shape_matrix for part in tensors])
-    if not len(shapes) or (shapes != shapes[0]).any() or any(part.valid is not None for part in tensors):
-        return None
-    rows: list[Rows] = []
-    for array, part in zip(arrays, tensors, strict=True):
-        counts, valid = ArrayBuffers(array).lengths, ArrayBuffers(array).valid
-        values = tensors_to_values(part).reshape(len(part), *shapes[0].tolist())
-        rows.append(Ragged.from_present(values, counts if valid is None else counts[valid], valid))
-    return rows
-
-
-def missing_step(array: pa.Array, field: pa.Field) -> int | None:
-    """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one."""
-    if not (t.is_list(field.type) or t.is_large_list(field.type)):
+    has_lists = t.is_list(field.type) or t.is_large_list(field.type)
+    if not has_lists and as_objects:
         return None
     values = array.flatten()
+    if not values.null_count:
+        return None
     nothing = to_rows(values.slice(0, 0), _value_field(field))
-    if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
+    if as_objects and (isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT"):
         return None
     ends = np.cumsum(ArrayBuffers(array).lengths)
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
