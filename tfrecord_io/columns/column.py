@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.base import column_list
+from tfrecord_io.columns.arrow import buffers
 from tfrecord_io.columns.schema import column_features, tensor_types, types
 from tfrecord_io.columns.schema import field as fields
 from tfrecord_io.errors import SchemaError
@@ -47,10 +48,13 @@ class Column:
     __slots__ = ("_field", "metadata", "type")
 
     def __init__(self, of: pa.Field | pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
-        is_type = isinstance(of, pa.DataType)
-        self.type: pa.DataType = of if is_type else of.type
-        self.metadata: Mapping[bytes, bytes] | None = metadata if is_type else of.metadata
-        self._field: pa.Field | None = None if is_type else of
+        self.type: pa.DataType
+        self.metadata: Mapping[bytes, bytes] | None
+        self._field: pa.Field | None
+        if isinstance(of, pa.DataType):
+            self.type, self.metadata, self._field = of, metadata, None
+        else:
+            self.type, self.metadata, self._field = of.type, of.metadata, of
 
     @classmethod
     def of_tensors(cls, name: str, dtype: Dtype, shape: tensor_types.Shape) -> Column:
@@ -100,11 +104,14 @@ class Column:
         return types.uncommon_columns(schema)
 
     @staticmethod
+    def number_dtypes(schema: pa.Schema) -> list[np.dtype[Any] | None]:
+        """The `number_dtype` of each column."""
+        return list(map(types.number_dtype, schema.types))
+
+    @staticmethod
     def bytes_of(batch: pa.RecordBatch) -> int:
         """The bytes of the values of all columns."""
-        from tfrecord_io.columns.arrow.buffers import value_bytes
-
-        return sum(map(value_bytes, batch.columns))
+        return sum(map(buffers.value_bytes, batch.columns))
 
     @staticmethod
     def register_types() -> None:
@@ -349,22 +356,18 @@ class Column:
     @property
     def numpy_dtype(self) -> np.dtype[Any] | None:
         """The dtype of values of fixed width; None of others."""
-        from tfrecord_io.columns.arrow.buffers import numpy_dtype
-
-        return numpy_dtype(self.type)
+        return buffers.numpy_dtype(self.type)
 
     @property
     def offset_dtype(self) -> np.dtype[Any]:
         """The dtype of the offsets of lists, maps, text or bytes."""
-        from tfrecord_io.columns.arrow.buffers import offset_dtype
-
-        return offset_dtype(self.type)
+        return buffers.offset_dtype(self.type)
 
     def rows(self, array: pa.Array, *, missing: bool = False) -> Rows:
         """The rows of the column as arrays: dense, or ragged."""
-        from tfrecord_io.columns.arrow.output.to_numpy import to_rows
+        from tfrecord_io.columns.arrow.output import to_numpy  # a function of it takes thrice as long to import again
 
-        return to_rows(array, self.field, missing=missing)
+        return to_numpy.to_rows(array, self.field, missing=missing)
 
     def python_rows(self, column: pa.ChunkedArray) -> list[Any]:
         """The rows of the column as Python values."""
@@ -385,6 +388,8 @@ class Column:
 
     def missing_step(self, array: pa.Array, *, as_objects: bool = True) -> int | None:
         """The first row whose list lacks a value for which NumPy has no None; tensors have one `as_objects`."""
+        if not self.is_list:
+            return None
         from tfrecord_io.columns.arrow.output.to_numpy import missing_step
 
         return missing_step(array, self.field, as_objects=as_objects)
@@ -477,15 +482,13 @@ class Column:
         """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
         return types.hashable(array)
 
-    def numbers(self, array: pa.Array, *, writable: bool = False) -> Array:
+    @staticmethod
+    def numbers(array: pa.Array, *, writable: bool = False) -> Array:
         """The numbers of an array of `number_dtype` as a view; null slots hold anything."""
-        from tfrecord_io.columns.arrow.buffers import writable as as_writable
-        from tfrecord_io.columns.arrow.output.to_numpy import number_items
-
-        dtype = self.number_dtype
+        dtype = types.number_dtype(array.type)
         assert dtype is not None
-        numbers = number_items(array, dtype)
-        return as_writable(numbers) if writable else numbers
+        numbers = buffers.number_items(array, dtype)
+        return buffers.writable(numbers) if writable else numbers
 
     @property
     def can_unify(self) -> bool:
@@ -502,9 +505,7 @@ class Column:
 
     def struct_fields(self, array: pa.StructArray) -> list[pa.Array]:
         """The fields of a struct, null where it is."""
-        from tfrecord_io.columns.arrow.buffers import struct_fields
-
-        return struct_fields(array)
+        return buffers.struct_fields(array)
 
     # ---- other columns of the same name
 

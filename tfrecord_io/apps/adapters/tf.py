@@ -137,8 +137,9 @@ class _Columns:
         self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
         self._ragged: dict[str, np.dtype[Any]] = {}
+        layouts = options.layouts or None
         for field in Column.leaves(iteration.schema):
-            column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name))
+            column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name), layouts=layouts)
             for name, array in column.empty_arrays().items():
                 self._add(name, array, column=column, field=field)
 
@@ -172,7 +173,8 @@ class _Columns:
         """An empty array with the shape and dtype of the items of lists, which may be tensors of one shape."""
         if t.is_list(field.type) and isinstance(field.type.value_type, pa.FixedShapeTensorType):
             options = replace(column.options, ragged="offsets")
-            (values, _), *_ = ColumnRepresentation(field, options, False, None).empty_arrays().values()
+            in_lists = ColumnRepresentation(field, options, False, None, layouts=options.layouts)
+            (values, _), *_ = in_lists.empty_arrays().values()
             return values
         return _list_values(field)
 

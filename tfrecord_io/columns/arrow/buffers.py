@@ -186,6 +186,11 @@ def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int
     return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)
 
 
+def number_items(array: pa.Array, dtype: np.dtype[Any]) -> Array:
+    """The numbers of an array as a view; null slots hold anything."""
+    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
+
+
 def value_bytes(array: pa.Array) -> int:
     """The bytes of an array's values; of unions those of all buffers, as ``nbytes`` of Arrow (26.0) crashes on them.
 

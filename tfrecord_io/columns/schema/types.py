@@ -23,6 +23,8 @@ from tfrecord_io.columns.schema.tensor_types import (
 )
 
 _PLAIN_LISTS = frozenset({pa.lib.Type_LIST, pa.lib.Type_LARGE_LIST, pa.lib.Type_FIXED_SIZE_LIST})
+_TEXT = frozenset({pa.lib.Type_STRING, pa.lib.Type_LARGE_STRING})
+_BYTES = frozenset({pa.lib.Type_BINARY, pa.lib.Type_LARGE_BINARY})
 _LISTS = _PLAIN_LISTS | {pa.lib.Type_LIST_VIEW, pa.lib.Type_LARGE_LIST_VIEW}
 _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     pa.lib.Type_BOOL: (Kind.INT64, 1),
@@ -186,12 +188,12 @@ DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by it
 
 def is_text(type: pa.DataType) -> bool:
     """True if values of `type` are text, with offsets of 32 or 64 bits."""
-    return bool(t.is_string(type) or t.is_large_string(type))
+    return type.id in _TEXT
 
 
 def is_bytes(type: pa.DataType) -> bool:
     """True if values of `type` are bytes of any number, with offsets of 32 or 64 bits."""
-    return bool(t.is_binary(type) or t.is_large_binary(type))
+    return type.id in _BYTES
 
 
 def is_text_or_bytes(type: pa.DataType) -> bool:

@@ -203,8 +203,9 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
 
 def _joins_all(schema: pa.Schema) -> bool:
     """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
-    columns = map(Column, schema.types)
-    return all(column.number_dtype is not None or column.is_text or column.is_bytes for column in columns)
+    dtypes = Column.number_dtypes(schema)
+    others = [Column(type_) for type_, dtype in zip(schema.types, dtypes, strict=True) if dtype is None]
+    return all(column.is_text or column.is_bytes for column in others)
 
 
 def _fitting(

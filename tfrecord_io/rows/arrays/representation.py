@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,7 @@ from tfrecord_io.bytes import Array, Dtype, NumberColumn
 from tfrecord_io.columns import Column, Dense, Ragged, RowFault, TensorLists
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
+from tfrecord_io.rows.arrays.array_options import ColumnLayout, Layouts, RepresentationOptions
 from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder, stack_equal
 from tfrecord_io.rows.arrays.shared_images import Groups
 from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
@@ -153,7 +153,7 @@ class ColumnArrays:
 
 
 class ColumnRepresentation:
-    """How one column is represented; see `TableRepresentation`."""
+    """How one column is represented; see `TableRepresentation`. `layouts` is None if no option says it of lists."""
 
     def __init__(
         self,
@@ -161,17 +161,18 @@ class ColumnRepresentation:
         options: RepresentationOptions,
         complete: bool,
         length: int | None,
+        layouts: Layouts | None,
         in_matrix: bool = False,
     ) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
-        has_layout = bool(options.layouts) and (Column(field.type).varies or self.decoder is not None)
-        self.layout = options.layouts.layout(field.name) if has_layout else _PLAIN
+        self.layout = _PLAIN
         if in_matrix:
             self.layout, self.length = _IN_MATRIX, None
-        elif self.layout.ragged == "csr":
-            self.layout = replace(self.layout, ragged=None)
+        elif layouts is not None and (Column(field.type).varies or self.decoder is not None):
+            layout = layouts.layout(field.name)
+            self.layout = replace(layout, ragged=None) if layout.ragged == "csr" else layout
         if self.decoder is not None and self.decoder.size is None:
             self.length = None  # each row has a shape of its own
             if self.layout.packed:
@@ -187,20 +188,21 @@ class ColumnRepresentation:
         return column
 
     def _join(self, arrays: list[pa.Array]) -> Dense | Ragged:
+        column = Column(self.field)
         if self.decoder is None and self.complete and self.layout.ragged is None:
-            equal = self._lists_of_one_shape(arrays)
+            equal = self._lists_of_one_shape(arrays, column)
             if equal is not None:
                 return equal
         if self.decoder is not None and not self.options.declares_schema:
             self.decoder.refuse_expansion(arrays, Expansion(self.options.limits.expansion_bytes))
-        if self.decoder is None and Column(self.field.type).is_bytes:
+        if self.decoder is None and column.is_bytes:
             return Dense.of_bytes(arrays, self.options.thread_count)
-        if len(arrays) > 1 and Column(self.field.type).is_text and sum(array.nbytes for array in arrays) < _MOST_TEXT:
+        if len(arrays) > 1 and column.is_text and sum(array.nbytes for array in arrays) < _MOST_TEXT:
             arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
         parts, before = [], 0
         for array in arrays:
             try:
-                parts.append(self._rows(array))
+                parts.append(self._rows(array, column))
             except RowFault as fault:
                 fault.row += before
                 raise
@@ -213,9 +215,8 @@ class ColumnRepresentation:
             parts = [Dense(part.objects(0, len(part))) if isinstance(part, Ragged) else part for part in parts]
         return Ragged.join(parts, self.options.thread_count)
 
-    def _lists_of_one_shape(self, arrays: list[pa.Array]) -> Ragged | None:
+    def _lists_of_one_shape(self, arrays: list[pa.Array], column: Column) -> Ragged | None:
         """The rows of lists of tensors whose type has several shapes, but which all have one; else None."""
-        column = Column(self.field)
         if not column.has_tensor_lists or any(column.missing_step(a, as_objects=False) is not None for a in arrays):
             return None
         rows = Ragged.join([self._truncate(column.tensor_lists(a)) for a in arrays], self.options.thread_count)
@@ -233,17 +234,17 @@ class ColumnRepresentation:
         ragged = [part for part in parts if isinstance(part, Ragged)]
         return len(ragged) == len(parts) and (self.layout.ragged == "object" or Ragged.shape_of_all(ragged) is None)
 
-    def _rows(self, array: pa.Array) -> Dense | Ragged:
+    def _rows(self, array: pa.Array, column: Column) -> Dense | Ragged:
         if self.decoder is not None:
             return self.decoder.rows(array, self.options.thread_count, self.layout)
         of_tensors = self.layout.ragged in ("pad", "offsets") and has_tensor_lists(self.field)
-        if (row := Column(self.field).missing_step(array, as_objects=not of_tensors)) is not None:
+        if (row := column.missing_step(array, as_objects=not of_tensors)) is not None:
             reason = "an item of its list has no value, and an array cannot mark missing values"
             advice = "read it with read_table, which returns null, or exclude it with columns="
             raise self._fault(row, reason, "a value", hint=advice, error=DecodeError)
         if of_tensors:
-            return self._truncate(Column(self.field).tensor_lists(array))
-        rows = Column(self.field).rows(array, missing=self.may_lack)
+            return self._truncate(column.tensor_lists(array))
+        rows = column.rows(array, missing=self.may_lack)
         return self._truncate(rows) if isinstance(rows, Ragged) else rows
 
     @property
@@ -384,19 +385,22 @@ class TableRepresentation:
     ) -> None:
         self.fields = Column.leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
-        self._has_structs = schema.names != [field.name for field in self.fields]
+        names = [field.name for field in self.fields]
+        self._has_structs = schema.names != names
         self._threads = min(options.thread_count, cpu_count())
         self._matrices = sparse_matrices(self.fields, options)
         parts = {part for matrix in self._matrices for part in (matrix.values, matrix.indices)}
+        layouts = options.layouts or None  # asked once, as there may be thousands of columns
         self._columns = [
-            ColumnRepresentation(f, options, complete, lengths.get(f.name), in_matrix=at in parts)
-            for at, f in enumerate(self.fields)
+            ColumnRepresentation(field, options, complete, lengths.get(name), layouts=layouts, in_matrix=at in parts)
+            for at, (name, field) in enumerate(zip(names, self.fields, strict=True))
         ]
+        self._cuts = layouts is not None and any(column.layout.cut for column in self._columns)
         self.images = {column.field.name for column in self._columns if column.decoder is not None}
-        if options.layouts:
+        if layouts is not None:
             _refuse_others(self.fields, options)
             _refuse_nested(self.fields, options)
-        for name, count in Counter(map(attrgetter("name"), self.fields)).items():
+        for name, count in Counter(names).items():
             if count > 1:
                 reason = f'two columns would have the name "{name}"'
                 raise SchemaError(
@@ -458,7 +462,8 @@ class TableRepresentation:
                     part[i] = None  # free it: representing a column may have copied it
         if fault is not None:
             raise fault
-        _refuse_other_lengths([column for column in arrays if column.layout.cut])
+        if self._cuts:
+            _refuse_other_lengths([column for column in arrays if column.layout.cut])
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
 
 
@@ -597,13 +602,14 @@ def number_columns(
     `columns` are those of each batch.
     """
     rows, by_number = sum(map(len, batches)), {}
-    described = enumerate(map(Column, batches[0].schema.types))
-    numbers = [(index, column, dtype) for index, column in described if (dtype := column.number_dtype) is not None]
-    memory = Blocks(rows * sum(dtype.itemsize + 1 for *_, dtype in numbers))
-    for index, column, dtype in numbers:
-        arrays = list(map(itemgetter(index), columns))
-        has_nulls = any(map(attrgetter("null_count"), arrays))
-        values = memory.take(rows, dtype) if len(arrays) > 1 else column.numbers(arrays[0], writable=True)
+    dtypes = Column.number_dtypes(batches[0].schema)
+    numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
+    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
+    null_count = attrgetter("null_count")
+    for index, dtype in numbers:
+        arrays = [part[index] for part in columns]
+        has_nulls = any(map(null_count, arrays))
+        values = memory.take(rows, dtype) if len(arrays) > 1 else Column.numbers(arrays[0], writable=True)
         by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
     copied = [number for number in by_number.values() if len(batches) > 1 or number.missing is not None]
     if copied:

@@ -496,7 +496,7 @@ def _items(array: pa.Array) -> Runs | None:
         return None
     rows = np.arange(array.offset, array.offset + len(array) + 1)
     offsets = rows * array.type.list_size if is_fixed else ArrayBuffers(array).offsets
-    return Runs(Column(array.type.value_type).numbers(array.values), offsets)
+    return Runs(Column.numbers(array.values), offsets)
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

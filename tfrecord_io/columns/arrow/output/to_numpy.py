@@ -23,11 +23,11 @@ from tfrecord_io.base import LIMITS, cpu_count, ordered
 from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, Runs
 from tfrecord_io.columns.arrow.buffers import (
     ArrayBuffers,
+    number_items,
     numpy_dtype,
     offsets_of,
     scatter,
     struct_fields,
-    typed_view,
     variable_width,
     writable,
 )
@@ -496,11 +496,6 @@ def _number_lists(array: pa.Array, field: pa.Field) -> Ragged | None:
     offsets = ArrayBuffers(array).offsets
     begin, end = offsets[[0, -1]].tolist()
     return Ragged(number_items(array.values, dtype)[begin:end], offsets.astype(np.int64) - begin)
-
-
-def number_items(array: pa.Array, dtype: np.dtype[Any]) -> Array:
-    """The numbers of an array as a view; null slots hold anything."""
-    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
 
 
 def declared_shape(field: pa.Field) -> tuple[int | None, ...] | None:
