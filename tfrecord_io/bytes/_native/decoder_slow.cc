@@ -25,7 +25,7 @@ void set_feature(Fault& fault, Code code, const std::string& feature) {
 }  // namespace
 
 bool Decoder::parse_slow(const u8* p, const u8* end, Fault& fault) {
-  Walk walk(features_, lists_);
+  Walk walk(features_, lists_, plan_.unknown != Unknown::kSkip);
   bool walked = walk.run(p, end, is_example_ ? RecordType::kExample : record_type);
   if (walk.fell_back && provisional_) {  // it looked like a SequenceExample until the names of its lists were known
     is_example_ = true;
@@ -97,7 +97,7 @@ bool Decoder::check_record(const Walk& walk, Fault& fault) {
   present_ = required_;
   for (size_t column : present_) last_entries_[column] = nullptr;
   for (const Entry& entry : walk.entries) {
-    if (entry.name == nullptr || entry.name->column < 0) continue;
+    if (entry.name == nullptr) continue;
     present_.push_back(static_cast<size_t>(entry.name->column));
     last_entries_[present_.back()] = &entry;
   }

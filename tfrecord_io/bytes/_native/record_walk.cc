@@ -138,7 +138,7 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
     has_bad_feature_ = true;
     return false;
   }
-  entries.push_back(std::move(result));
+  if (parsed || (result.name == nullptr && keeps_unknown_)) entries.push_back(std::move(result));
   return true;
 }
 

@@ -23,12 +23,14 @@ struct Entry {
 
 class Walk {
  public:
-  Walk(Names& features, Names& lists) : features_(features), lists_(lists) {}
+  // `keeps_unknown`: features whose names are not known are among the entries, of which a record may have 10^5.
+  Walk(Names& features, Names& lists, bool keeps_unknown)
+      : features_(features), lists_(lists), keeps_unknown_(keeps_unknown) {}
 
   // False if malformed. kDetect: a SequenceExample if it parses as one and has a feature list, else an Example.
   bool run(const u8* p, const u8* end, RecordType type);
 
-  std::vector<Entry> entries;
+  std::vector<Entry> entries;  // those of names that are known not to be read are left out
   std::vector<Span> embedded;
   WireError error;
   // The name of the malformed feature.
@@ -51,6 +53,7 @@ class Walk {
 
   Names& features_;
   Names& lists_;
+  bool keeps_unknown_;
   Span bad_feature_{nullptr, nullptr};
   bool has_bad_feature_ = false;
 };
