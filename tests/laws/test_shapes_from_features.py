@@ -1,6 +1,7 @@
 """Arrays whose shape stands in other features: every layout, through every reader, has the arrays that NumPy made.
 
-A layout crosses the names of the sizes, sizes that are the same or vary, Example and SequenceExample, and the dtype.
+A layout crosses the names of the sizes, sizes that are the same or vary, Example and SequenceExample, columns, fields
+of structs and of structs in lists, and the dtype.
 """
 
 from __future__ import annotations
@@ -46,6 +47,13 @@ SHAPES: dict[str, Any] = {  # the argument of `tfr.tensor`
 SEQUENCES = ("steps", "context")
 LISTS = ("list", "shared list")
 PARTS = ("example", *SEQUENCES, *LISTS)
+# In the field of a struct, with the features of the sizes beside it; of a struct in it; of the structs in a list, of
+# which each has a size; and several arrays in the field of a struct, which have one size.
+STRUCTS = ("struct", "nested struct")
+LISTS_AND_STRUCTS = ("structs", "list in struct")
+ALL_PARTS = (*PARTS, *STRUCTS, *LISTS_AND_STRUCTS)
+SINGLE = ("example", *STRUCTS)  # one array in a row
+OWN_SIZES = ("steps", "list", "structs")  # a size for each array of a row
 
 
 class Layout(NamedTuple):
@@ -57,10 +65,58 @@ class Layout(NamedTuple):
 
     def schema(self) -> dict[str, Any]:
         dtype = "image/dtype" if self.dtype_feature else self.dtype
-        item = tfr.tensor(dtype, SHAPES[self.shape])
-        if self.part != "example":
-            item = tfr.sequence(item) if self.part in SEQUENCES else tfr.list_(item)
-        return {"image_raw": item, "label": "int64"}
+        item = tfr.tensor(dtype, self.axes)
+        if self.part in SEQUENCES:
+            item = tfr.sequence(item)
+        elif self.part in (*LISTS, "list in struct"):
+            item = tfr.list_(item)
+        return {"image_raw": self._in_structs(item), "label": "int64"}
+
+    def _in_structs(self, item: Any) -> Any:
+        if self.part == "nested struct":
+            item = {"inner": {"pixels": item}, "id": "int64"}
+        elif self.path:
+            item = {"pixels": item, "id": "int64"}
+        return tfr.list_(item) if self.part == "structs" else item
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The names of fields from the column to the arrays."""
+        if self.part == "nested struct":
+            return ("inner", "pixels")
+        return ("pixels",) if self.part in (*STRUCTS, *LISTS_AND_STRUCTS) else ()
+
+    @property
+    def feature(self) -> str:
+        return "/".join(("image_raw", *self.path))
+
+    @property
+    def axes(self) -> Any:
+        """The argument of `tfr.tensor`: the sizes stand beside the arrays of a struct, else outside."""
+        prefix = "image_raw/" if self.part in ("struct", "structs") else ""
+        shape = SHAPES[self.shape]
+        if isinstance(shape, str):
+            return prefix + shape
+        return tuple(prefix + axis if isinstance(axis, str) else axis for axis in shape)
+
+    def cell(self, arrays: Sequence[Array]) -> Any:
+        """A row of the column, in Python."""
+        if self.part == "structs":
+            return [{"pixels": array, "id": number} for number, array in enumerate(arrays)]
+        value = arrays[0] if self.part in SINGLE else arrays
+        for name in reversed(self.path):
+            value = {name: value, **({} if name == "pixels" and len(self.path) > 1 else {"id": 0})}
+        return value
+
+    def arrays(self, cell: Any) -> Any:
+        """The arrays of such a row."""
+        if cell is None:
+            return None
+        if self.part == "structs":
+            return [item["pixels"] for item in cell]
+        for name in self.path:
+            cell = cell[name]
+        return cell
 
     @property
     def record_type(self) -> str:
@@ -75,11 +131,10 @@ class Layout(NamedTuple):
 
     def sizes(self, array: Array) -> dict[str, list[int]]:
         height, width, depth = array.shape
-        if self.shape == "one feature":
-            return {"image/shape": [height, width, depth]}
+        if isinstance(self.axes, str):
+            return {self.axes: [height, width, depth]}
         stated = {"height": [height], "width": [width], "depth": [depth]}
-        names = {axis for axis in SHAPES[self.shape] if isinstance(axis, str)}
-        return {name: size for name, size in stated.items() if name in names}
+        return {axis: stated[axis.rpartition("/")[2]] for axis in self.axes if isinstance(axis, str)}
 
     def record(self, label: int, arrays: Sequence[Array]) -> bytes:
         numbers = {"uint8": 4, "uint16": 17, "float32": 1}
@@ -88,12 +143,16 @@ class Layout(NamedTuple):
         context = {"label": feature([label])}
         values = [feature(a.reshape(-1).tolist() if self.as_list else a.tobytes(), floats=self.as_list) for a in arrays]
         sizes = [{name: feature(size) for name, size in self.sizes(a).items()} | stated for a in arrays]
-        if self.part == "example":
-            return Example(features=Features(feature=context | sizes[0] | {"image_raw": values[0]})).SerializeToString()
-        if self.part in LISTS:
-            context["image_raw"] = Feature(bytes_list=BytesList(value=[array.tobytes() for array in arrays]))
-            of_all = stated | sizes[0] if self.part == "shared list" else stated
-            of_each = {} if self.part == "shared list" else self.sizes(arrays[0])
+        if self.path:
+            context["image_raw/id"] = feature([*range(len(arrays))] if self.part == "structs" else [0])
+        if self.part in SINGLE:
+            return Example(
+                features=Features(feature=context | sizes[0] | {self.feature: values[0]})
+            ).SerializeToString()
+        if self.part not in SEQUENCES:
+            context[self.feature] = Feature(bytes_list=BytesList(value=[array.tobytes() for array in arrays]))
+            of_all = stated if self.part in OWN_SIZES else stated | sizes[0]
+            of_each = self.sizes(arrays[0]) if self.part in OWN_SIZES else {}
             for name in of_each:
                 of_all[name] = feature([size for array in arrays for size in self.sizes(array)[name]])
             return Example(features=Features(feature=context | of_all)).SerializeToString()
@@ -116,14 +175,15 @@ def feature(value: Any, *, floats: bool = False) -> Feature:
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> Layout:
-    dtype, part = draw(st.sampled_from(["uint8", "uint16", "float32"])), draw(st.sampled_from(PARTS))
+def layouts(draw: st.DrawFn, parts: Sequence[str] = ALL_PARTS) -> Layout:
+    dtype, part = draw(st.sampled_from(["uint8", "uint16", "float32"])), draw(st.sampled_from(parts))
+    of_each = part in ("list", "structs")
     return Layout(
-        shape=draw(st.sampled_from([name for name in SHAPES if part != "list" or name != "one feature"])),
+        shape=draw(st.sampled_from([name for name in SHAPES if not of_each or name != "one feature"])),
         part=part,
         dtype=dtype,
         dtype_feature=draw(st.sampled_from(["", "name", "number"])),
-        as_list=dtype == "float32" and part not in LISTS and draw(st.booleans()),
+        as_list=dtype == "float32" and part not in (*LISTS, *LISTS_AND_STRUCTS) and draw(st.booleans()),
     )
 
 
@@ -140,9 +200,9 @@ def rows_of(draw: st.DrawFn, layout: Layout) -> list[list[Array]]:
 
     rows = []
     for _ in range(draw(st.integers(1, 6))):
-        count = 1 if layout.part == "example" else draw(st.integers(1, 3))
+        count = 1 if layout.part in SINGLE else draw(st.integers(1, 3))
         one = draw(shapes)
-        of_row = [draw(shapes) if layout.part in ("steps", "list") else one for _ in range(count)]
+        of_row = [draw(shapes) if layout.part in OWN_SIZES else one for _ in range(count)]
         rows.append([array(common or shape) for shape in of_row])
     return rows
 
@@ -194,7 +254,7 @@ def test_every_reader_has_the_arrays_that_were_written(data: st.DataObject) -> N
         dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
         for read in READERS:
             for found, expected in zip(read(dataset), rows, strict=True):
-                same(found, expected)
+                same(layout.arrays(found), expected)
 
 
 @settings(max_examples=rounds(200))
@@ -418,13 +478,48 @@ def test_an_array_that_moved_into_a_struct_is_written_with_companions(tmp_path: 
     assert tfr.read_table(tmp_path / "b").equals(moved)
 
 
-def test_arrays_in_structs_have_no_shape_from_features() -> None:
-    image = tfr.tensor("uint8", ("height", "width")).named("image").to_arrow()
-    for type_ in (pa.struct([image]), pa.list_(pa.struct([image])), pa.list_(image)):
-        with pytest.raises(
-            tfr.errors.SchemaError, match="'image' in it has the shape of other features, as only columns"
-        ):
-            tfr.Schema({"data": type_})
+IMAGE = tfr.tensor("uint8", ("height", "width"))
+FIELD = IMAGE.named("image").to_arrow()
+
+
+@pytest.mark.parametrize(
+    ("type_", "how"),
+    [
+        (pa.list_(FIELD), {}),
+        (pa.list_(pa.list_(pa.struct([FIELD]))), {}),
+        (pa.list_(pa.struct({"steps": pa.list_(pa.struct([FIELD]))})), {}),
+        (pa.map_(pa.string(), FIELD), {}),
+        (pa.struct({"maps": pa.map_(pa.string(), pa.struct([FIELD]))}), {}),
+        (pa.struct([FIELD]), {"encoding": "nested"}),
+        (pa.struct([FIELD]), {"encoding": "json"}),
+        (pa.struct([FIELD]), {"default": {"image": None}}),
+        (pa.list_(pa.struct([FIELD])), {"part": "feature_list"}),
+        (pa.list_(pa.struct([tfr.list_(IMAGE).named("image").to_arrow()])), {}),
+    ],
+)
+def test_arrays_that_plain_features_cannot_store_have_no_shape_from_features(
+    type_: pa.DataType, how: dict[str, Any]
+) -> None:
+    reason = "'image' in it has the shape of other features, as only columns and fields of structs may"
+    with pytest.raises(tfr.errors.SchemaError, match=reason):
+        tfr.typing.Field("data", type_, **how)
+
+
+@pytest.mark.parametrize(
+    ("item", "has"),
+    [
+        (tfr.scalar("int64", default=1), "default="),
+        (tfr.list_("int64", empty="null"), "empty="),
+        (tfr.tensor("uint8", ("height",), feature="other"), "feature="),
+        (tfr.tensor("string", (None, 2)), "a shape beside its type"),
+        (tfr.image(), "the form of an image"),
+        (tfr.image(tfr.tensor("uint8", ("height", "width", 3))), "the form of an image"),
+        (tfr.sequence("int64"), "steps"),
+    ],
+)
+def test_what_only_columns_have_is_refused_in_a_struct(item: tfr.typing.Field, has: str) -> None:
+    with pytest.raises(tfr.errors.SchemaError, match=f"'x' is the field of a struct, and only columns have {has}"):
+        tfr.Schema({"data": {"x": item}})
 
 
 @pytest.mark.parametrize(
@@ -502,7 +597,7 @@ def test_lists_of_arrays_of_a_known_shape_are_values_of_a_feature(data: st.DataO
 @given(st.data())
 def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
     """A dict, a DataFrame, and what `read_tfrecord` makes of a file, have lists or stacks of arrays in their cells."""
-    layout = data.draw(layouts().filter(lambda layout: layout.part != "example" and not layout.as_list))
+    layout = data.draw(layouts(PARTS).filter(lambda layout: layout.part != "example" and not layout.as_list))
     rows: list[Any] = data.draw(rows_of(layout))
     missing = data.draw(st.integers(0, len(rows)))
     if 0 < missing < len(rows):
@@ -512,9 +607,10 @@ def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
         written(path, (layout.record(number, arrays) for number, arrays in enumerate(rows) if arrays is not None))
         dataset = tfr.dataset(path, schema=layout.schema(), sample="all")
         schema = tfr.Schema.parse(dataset.schema)
-        frame = pd.DataFrame({"image_raw": pd.Series(rows, dtype=object), "label": np.arange(len(rows))})
+        cells = [None if row is None else layout.cell(row) for row in rows]
+        frame = pd.DataFrame({"image_raw": pd.Series(cells, dtype=object), "label": np.arange(len(rows))})
         read = tfr.read_tfrecord(dataset)
-        for source in (frame, {"image_raw": rows, "label": np.arange(len(rows))}, read):
+        for source in (frame, {"image_raw": cells, "label": np.arange(len(rows))}, read):
             expected = [row for row in rows if row is not None] if source is read else rows
             tfr.write_tfrecord(source, again, schema=schema, record_type=layout.record_type, mode="overwrite")
             found = tfr.read_tfrecord(again)["image_raw"]
@@ -522,7 +618,22 @@ def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
             for own, arrays in zip(found, expected, strict=True):
                 assert (own is None) == (arrays is None)
                 if arrays is not None:
-                    same(own, arrays)
+                    same(layout.arrays(own), arrays)
+
+
+def without_metadata(table: pa.Table) -> pa.Table:
+    """The same columns, whose fields, also those of structs, say nothing about how they were stored."""
+
+    def plain(type_: pa.DataType) -> pa.DataType:
+        if pa.types.is_list(type_):
+            return pa.list_(plain(type_.value_type))
+        if pa.types.is_struct(type_):
+            return pa.struct([pa.field(child.name, plain(child.type)) for child in type_])
+        return type_
+
+    schema = pa.schema([(field.name, plain(field.type)) for field in table.schema])
+    columns = [column.combine_chunks().cast(type_) for column, type_ in zip(table.columns, schema.types, strict=True)]
+    return pa.table(columns, schema=schema)
 
 
 @settings(max_examples=rounds(100))
@@ -537,17 +648,21 @@ def test_arrays_appended_without_a_schema_state_their_sizes_as_the_dataset_does(
         how: dict[str, Any] = {"record_type": layout.record_type, "mode": "append"}
         tfr.write_tfrecord(table, target, shards=1, **how)
         more = [row[0] if layout.part == "example" else row for row in second]
-        added = {"image_raw": more, "label": np.arange(len(more))}
+        added: Any = {"image_raw": more, "label": np.arange(len(more))}
+        if layout.path:  # Python values of structs have no arrays
+            written(path, layout.records(second))
+            added = without_metadata(tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all")))
         tfr.write_tfrecord(added, target, evolve=True, **how)
         found = tfr.read_tfrecord(target)["image_raw"]
         for own, arrays in zip(found, [*first, *second], strict=True):
-            same(own, arrays)
+            same(layout.arrays(own), arrays)
         names = set[str]()
         for file in tfr.dataset(target).files:
             names |= {*tfr.read_table(tfr.dataset(file, schema="infer")).column_names}
         assert names == {
-            "image_raw",
+            layout.feature,
             "label",
+            *["image_raw/id"] * bool(layout.path),
             *layout.sizes(first[0][0]),
             *["image/dtype"] * bool(layout.dtype_feature),
         }
@@ -644,11 +759,11 @@ def test_arrays_become_the_lists_of_lists_that_a_schema_declares(data: st.DataOb
 @given(st.data())
 def test_arrays_of_python_are_written_by_the_schema_that_reads_them(data: st.DataObject) -> None:
     """Also where the schema leaves the rank or the dtype to the data."""
-    layout = data.draw(layouts().filter(lambda layout: not layout.as_list))
+    layout = data.draw(layouts(PARTS).filter(lambda layout: not layout.as_list))
     rows = data.draw(rows_of(layout))
     if layout.shape == "one feature" and layout.part == "steps":  # whose steps have one shape in the context
         rows = [[row[0]] * len(row) for row in rows]
-    columns = {"image_raw": [row[0] if layout.part == "example" else row for row in rows], "label": range(len(rows))}
+    columns = {"image_raw": [layout.cell(row) for row in rows], "label": range(len(rows))}
     frame = pd.DataFrame({"image_raw": pd.Series(columns["image_raw"], dtype=object), "label": columns["label"]})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "a.tfrecord"
@@ -658,13 +773,13 @@ def test_arrays_of_python_are_written_by_the_schema_that_reads_them(data: st.Dat
             for schema in (layout.schema(), None):
                 found = tfr.read_tfrecord(tfr.dataset(path, schema=schema, sample="all"))["image_raw"]
                 for own, arrays in zip(found, rows, strict=True):
-                    same(own, arrays)
+                    same(layout.arrays(own), arrays)
             with tfr.open_writer(path, **how) as writer:
                 for number in range(len(frame)):
                     writer.write(frame[number : number + 1])
             found = tfr.read_tfrecord(tfr.dataset(path, schema=layout.schema(), sample="all"))["image_raw"]
             for own, arrays in zip(found, rows, strict=True):
-                same(own, arrays)
+                same(layout.arrays(own), arrays)
 
 
 def test_bytes_of_arrays_may_be_written_beside_their_sizes(tmp_path: Path) -> None:

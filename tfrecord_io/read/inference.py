@@ -145,8 +145,7 @@ class SampledNames:
         self._projection = projection
         self._with_companions = with_companions
         fields = [f for name, f in (overrides or {}).items() if isinstance(f, Field) and projection(name)]
-        sources = [f.shape_source for f in fields]
-        self._stated = {name for source in sources if source is not None for name in source.features}
+        self._stated = {name for f in fields for source in f.shape_sources for name in source.features}
 
     def __call__(self, name: str) -> bool:
         return self._projection(name) or name in self._stated or self.is_companion(name)

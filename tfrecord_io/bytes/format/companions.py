@@ -35,13 +35,17 @@ class ShapeSource(NamedTuple):
     is_open: bool = True  # the type of the column is decided by the first records
     encoding: str | None = None  # "list" or "raw": how the first records store the values
     in_context: bool = False  # of the steps of a feature list: the context states one shape for all steps
+    in_struct: bool = False  # declared for the field of a struct; an array that moves into one has companions
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes] | None, feature: str = "") -> ShapeSource | None:
         """Read the entry of a field's metadata, None without one; SchemaError if it is damaged."""
         text = cls.entry_of(metadata or {})
-        if text is None:
-            return None
+        return None if text is None else cls.from_entry(text, feature)
+
+    @classmethod
+    def from_entry(cls, text: bytes, feature: str = "") -> ShapeSource:
+        """Read such an entry; SchemaError if it is damaged."""
         import json  # for fields with such an entry only
 
         try:
@@ -76,6 +80,11 @@ class ShapeSource(NamedTuple):
         texts = (self.dtype, self.element, self.encoding)
         if not all(isinstance(text, str | None) for text in texts) or self.encoding not in (None, "list", "raw"):
             raise ValueError("the dtype or the encoding is not text")
+
+    @property
+    def holds_in_structs(self) -> bool:
+        """True if the features state the shape of the field of a struct, too."""
+        return self.is_open or self.in_struct or not self.features
 
     @property
     def sizes(self) -> tuple[str, ...]:

@@ -151,6 +151,38 @@ def is_list_of_arrays(field: pa.Field) -> bool:
     return metadata.get(PART_KEY) == CONTEXT.encode() and ShapeSource.entry_of(metadata) is not None
 
 
+def shape_entries(
+    type_: pa.DataType, metadata: Mapping[bytes, bytes] | None, path: tuple[str, ...] = ()
+) -> dict[tuple[str, ...], bytes]:
+    """The entries of `ShapeSource` in a column and the fields of its structs, each by the names of the fields.
+
+    >>> source = ShapeSource(("height", "width"))
+    >>> shape_entries(pa.struct([pa.field("image", pa.binary(), metadata=source.metadata)]), None)
+    {('image',): b'{"axes": ["height", "width"]}'}
+    """
+    entry = ShapeSource.entry_of(metadata or {})
+    entries = {} if entry is None else {path: entry}
+    struct = type_.value_type if is_list_like(type_) else type_
+    for child in struct if t.is_struct(struct) else ():
+        entries |= shape_entries(child.type, child.metadata, (*path, child.name))
+    return entries
+
+
+def field_at(field: pa.Field, path: tuple[str, ...]) -> pa.Field | None:
+    """The field of the structs in a column, which may be in a list, by the names of fields; None if it has none.
+
+    >>> field_at(pa.field("x", pa.list_(pa.struct({"a": pa.int8()}))), ("a",)).type
+    DataType(int8)
+    """
+    for name in path:
+        struct = field.type.value_type if is_list_like(field.type) else field.type
+        at = struct.get_field_index(name) if t.is_struct(struct) else -1
+        if at < 0:
+            return None
+        field = struct.field(at)
+    return field
+
+
 def is_list_of_tensors(type_: pa.DataType) -> bool:
     """True if a type is one of lists of tensors: the steps of a feature list, or the values of a feature."""
     return is_list_like(type_) and is_any_tensor(type_.value_type)
@@ -224,7 +256,10 @@ def _collect(
             advice = 'write it with record_type="sequence_example", declare a tensor with schema='
             reason = f"a list of lists ({field.type}) cannot be stored in an Example"
             raise UnsupportedType(feature, reason, f"{advice}, or flatten it")
-        _collect(type.value_field, feature, path=path, outer=type, encoding=encoding, collected=collected)
+        item = type.value_field
+        if path and ShapeSource.entry_of(field.metadata or {}) is not None:  # a list of arrays
+            item = item.with_metadata(field.metadata)
+        _collect(item, feature, path=path, outer=type, encoding=encoding, collected=collected)
     else:
         logical = type if outer is None else relist(outer, type)
         kind = kind_of(type, feature)
@@ -260,25 +295,27 @@ def _rules(encoding: str, feature: str) -> EncodingRules:
 def _tensor_leaf(
     field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str
 ) -> Leaf:
-    if outer is not None:
+    source = ShapeSource.from_metadata(field.metadata, feature)
+    if path and source is not None and not source.holds_in_structs:
+        source = None  # an array that is in a struct since it was read has companions
+    if outer is not None and source is None:
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
     rules = _rules(encoding, feature)
-    # An array in a struct, where it may be since it was read, has companions.
-    source = None if path else ShapeSource.from_metadata(field.metadata, feature)
+    is_stated = source is not None or (rules.adaptive and bool(path))  # other features state what a list does not
     try:
-        rules.check(element, shape if source is None else ())  # other features state what a list does not
+        rules.check(element, () if is_stated else shape)
     except ValueError as error:
         raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
-    if rules.adaptive:
+    if rules.adaptive and not path:
         rules = encoding_rules(LIST)
     return Leaf(
         feature=feature,
         path=path,
-        type=field.type,
+        type=field.type if outer is None else relist(outer, field.type),
         kind=rules.kind(element),
-        layout=rules.layout,
+        layout=rules.layout if outer is None else Layout.LIST,
         encoding=rules.name,
         element=element,
         shape=shape,
@@ -625,16 +662,18 @@ def needs_nesting(field: pa.Field, *, in_steps: bool = False) -> bool:
     return t.is_struct(step.value_type if is_list_like(step) else step) or not _is_plain(step)
 
 
-def _is_plain(type_: pa.DataType, inside_list: bool = False) -> bool:
+def _is_plain(type_: pa.DataType, inside_list: bool = False, source: ShapeSource | None = None) -> bool:
+    """True if plain features store a type; the features of `source` state the shapes of its arrays."""
     type_ = drop_run_ends(type_)
     if plain_kind(type_) is not None:
         return True
     if is_any_tensor(type_):
-        return not inside_list
+        return not inside_list or (source is not None and source.holds_in_structs)
     if is_list_like(type_):
-        return not inside_list and _is_plain(type_.value_type, True)
+        return not inside_list and _is_plain(type_.value_type, True, source)
     if t.is_struct(type_):
-        return type_.num_fields > 0 and all(_is_plain(child.type, inside_list) for child in type_)
+        sources = ((child.type, ShapeSource.from_metadata(child.metadata, child.name)) for child in type_)
+        return type_.num_fields > 0 and all(_is_plain(child, inside_list, stated) for child, stated in sources)
     if t.is_dictionary(type_):
         value = type_.value_type
         return not (t.is_nested(value) or t.is_null(value) or representation_of(value) is not None)

@@ -16,8 +16,14 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, did_you_mean, printable
-from tfrecord_io.bytes import ShapeSource
-from tfrecord_io.columns.schema.column_features import COMPOSITE_KEY, LIST, NULL_POSITIONS, Leaf, column_leaves
+from tfrecord_io.columns.schema.column_features import (
+    COMPOSITE_KEY,
+    LIST,
+    NULL_POSITIONS,
+    Leaf,
+    column_leaves,
+    shape_entries,
+)
 from tfrecord_io.columns.schema.field import CONTEXT, Field, default_part
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, is_composed
@@ -330,13 +336,20 @@ def _unit(time: pa.DataType) -> str:
     return str(time.unit)
 
 
+def states_shapes(declared: object) -> bool:
+    """True if what declares a column, a field or a type, says that features state the shapes of arrays in it."""
+    if isinstance(declared, Field):
+        return not declared.is_common and bool(shape_entries(declared.type, declared.metadata))
+    return isinstance(declared, pa.DataType) and bool(shape_entries(declared, None))
+
+
 def has_open_shapes(options: ScanOptions) -> bool:
     """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
     is_declared = options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
     declared = Schema.parse(options.schema) if is_declared else None
     fields = () if declared is None or declared.plain is not None else declared.fields
     overrides = (options.schema_overrides or {}).values()
-    if any(ShapeSource.entry_of(f.metadata) is not None for f in (*fields, *overrides) if isinstance(f, Field)):
+    if any(map(states_shapes, (*fields, *overrides))):
         return True
     if not overrides:
         return False

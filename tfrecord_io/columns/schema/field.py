@@ -32,6 +32,7 @@ from tfrecord_io.columns.schema.column_features import (
     check_shape,
     encoding_of,
     is_list_of_tensors,
+    shape_entries,
     shape_of,
     size_of,
     stored_as,
@@ -53,7 +54,6 @@ from tfrecord_io.columns.schema.types import (
     plain_kind,
     refuse_deep,
     store_bools_as_bytes,
-    types_within,
 )
 from tfrecord_io.errors import SchemaError
 
@@ -226,6 +226,14 @@ ROW_DIMENSION = "record"  # the dimension of the rows, in what is made of column
 TYPE_ATTRIBUTE = "tfrecord_io.type"  # of times that NumPy has as another type: the name of the original type
 BOXES_KEY = b"tfrecord_io.boxes"  # of TFDS: the order and unit of a box's numbers, if that is not "REL_YXYX"
 
+_COLUMN_PROPERTIES = {
+    FEATURE_KEY: "feature=",
+    DEFAULT_KEY: "default=",
+    EMPTY_KEY: "empty=",
+    SHAPE_KEY: "a shape beside its type",
+    IMAGE_KEY: "the form of an image",
+    RAW_IMAGE_KEY: "the form of an image",
+}
 _TYPE_WIDTH = 1000  # characters of a type's name
 
 NULL = "null"  # the value of `Field.empty`
@@ -305,9 +313,10 @@ class Field:
             refuse_deep(self.feature, self.type)
         except UnsupportedType as error:
             raise SchemaError(error.reason, feature=self.feature or None, hint=error.advice) from error
-        if t.is_nested(self.type):
-            self._refuse_open_parts()
         self._set_part()
+        if t.is_nested(self.type):
+            may_have = not is_composed(self.encoding) and self.part != FEATURE_LIST and self.default is None
+            self._refuse_open_parts(self.type, may_have=may_have)
         if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
             expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
             reason = f"empty={self.empty!r}: expected {expected}"
@@ -318,15 +327,34 @@ class Field:
             self._set_default()
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
-    def _refuse_open_parts(self) -> None:
-        """Refuse a nested type that contains an array whose shape stands in features."""
-        for part in types_within(self.type):
-            for at in range(part.num_fields if t.is_nested(part) else 0):
-                source = ShapeSource.from_metadata((child := part.field(at)).metadata, self.feature)
-                if source is not None and source.is_open:
-                    reason = f"'{printable(child.name)}' in it has the shape of other features, as only columns may"
-                    advice = "declare its feature as a column of its own; lists of arrays by list_(tensor(…))"
-                    raise SchemaError(reason, feature=self.feature or None, got=str(self.type), hint=advice)
+    def _refuse_open_parts(self, type_: pa.DataType, *, may_have: bool, in_list: bool = False) -> None:
+        """Refuse a nested type with an array whose shape stands in features, where plain features cannot store it.
+
+        They store fields of structs, of which the column, or a row of it, may be one list.
+        """
+        is_struct, in_list = t.is_struct(type_), in_list or is_list_like(type_)
+        for child in map(type_.field, range(type_.num_fields if t.is_nested(type_) else 0)):
+            source, is_list = ShapeSource.from_metadata(child.metadata, self.feature), is_list_like(child.type)
+            may_be = may_have and is_struct and not (in_list and is_list)
+            if source is not None and source.is_open:
+                self._refuse_open_part(child, may_be=may_be)
+            elif t.is_nested(child.type):
+                may_have_inside = may_be or (may_have and is_list_like(type_) and t.is_struct(child.type))
+                self._refuse_open_parts(child.type, may_have=may_have_inside, in_list=in_list)
+
+    def _refuse_open_part(self, part: pa.Field, *, may_be: bool) -> None:
+        """Refuse an array whose shape stands in features, unless it `may_be` where it is, with what it states."""
+        reason = f"'{printable(part.name)}' in it has the shape of other features"
+        advice = "declare its feature as a column of its own"
+        if may_be:
+            name = column_property(part.metadata)
+            if name is None:
+                return
+            reason = f"{reason} and {name}, as only columns may"
+        else:
+            reason = f"{reason}, as only columns and fields of structs may"
+            advice = f"{advice}; lists of arrays by list_(tensor(…))"
+        raise SchemaError(reason, feature=self.feature or None, got=str(self.type), hint=advice)
 
     def _set_part(self) -> None:
         if self.part is None:
@@ -392,6 +420,12 @@ class Field:
         return ShapeSource.from_metadata(self.metadata, self.feature)
 
     @property
+    def shape_sources(self) -> tuple[ShapeSource, ...]:
+        """As `shape_source`, of the column and of the fields of its structs; empty for most columns."""
+        entries = () if self.is_common else shape_entries(self.type, self.metadata).values()
+        return tuple(ShapeSource.from_entry(entry, self.feature) for entry in entries)
+
+    @property
     def is_stored_as_bytes(self) -> bool:
         """True if each value, or array, is one of bytes in a record, as far as that is known without a record.
 
@@ -438,7 +472,8 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """Key for comparisons; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
-        stated = *map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY)), ShapeSource.entry_of(self.metadata)
+        entries = () if self.is_common else tuple(shape_entries(self.type, self.metadata).items())
+        stated = *map(self.metadata.get, (Dtype.KEY, IMAGE_KEY, RAW_IMAGE_KEY)), entries
         required = bool(self.required)
         plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
         return *plain, *stated, required, default
@@ -534,6 +569,11 @@ def _from_json(text: bytes | None) -> Any:
     import json  # few fields have values in JSON
 
     return json.loads(text)
+
+
+def column_property(metadata: Mapping[bytes, bytes] | None) -> str | None:
+    """What a field has that columns have, and fields of structs have not, by its metadata; None if it has nothing."""
+    return next((name for key, name in _COLUMN_PROPERTIES.items() if key in (metadata or {})), None)
 
 
 def default_part(type_: pa.DataType, encoding: str) -> str:

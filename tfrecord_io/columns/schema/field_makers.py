@@ -26,7 +26,7 @@ from tfrecord_io.columns.schema.column_features import (
     fixed_part,
     size_of,
 )
-from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.field import Field, column_property
 from tfrecord_io.columns.schema.tensor_types import (
     TENSOR_ENCODINGS,
     dtype_metadata,
@@ -116,10 +116,10 @@ def list_(
 
     Parameters
     ----------
-    type : pa.DataType, str, dtype or Field
-        Of one value; or what `image` returns, for lists of images: the frames of a video, several views. Or what
-        `tensor` returns: each value of the feature is the bytes of an array. A feature that states a size has one for
-        each array, or one for all; one that states all sizes, or the dtype, has those of all.
+    type : pa.DataType, str, dtype, mapping or Field
+        Of one value; or a mapping, for structs; or what `image` returns, for lists of images: the frames of a video,
+        several views. Or what `tensor` returns: each value of the feature is the bytes of an array. A feature that
+        states a size has one for each array, or one for all; one that states all sizes, or the dtype, has those of all.
     length : int, optional
         The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
     default, required, feature, encoding, empty
@@ -131,6 +131,8 @@ def list_(
     from tfrecord_io.columns.schema.image_form import image_form
 
     form, source = None, None
+    if isinstance(type, Mapping):
+        type = _struct_type(type)
     if isinstance(type, Field):
         form, source = image_form(type), _list_source(type)
         if form is None and source is None:
@@ -595,7 +597,7 @@ def _image_of_text(*values: Any, **keywords: Any) -> Field:
 
 
 def as_field(name: str, source: Any) -> Field:
-    """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
+    """The field of a column: from a field, an Arrow type or field, a type's name, a dtype or a mapping, for a struct.
 
     >>> as_field("x", "tensor(uint8, (height, width, 3))")
     Field(x: tensor<uint8>[?,?,3], encoding wire, shape from ('height', 'width', 3))
@@ -610,6 +612,8 @@ def as_field(name: str, source: Any) -> Field:
         return source.named(name)
     if isinstance(source, pa.Field):
         return Field.from_arrow(source).named(name)
+    if isinstance(source, Mapping):
+        return Field(name, _struct_type(source))
     if isinstance(source, str):
         if is_call(source):
             return _CallText(source).field().named(name)
@@ -619,3 +623,17 @@ def as_field(name: str, source: Any) -> Field:
         return Field(name, as_arrow_type(source))
     except TypeError as error:
         raise TypeError(f"column '{printable(name)}': {error}") from None
+
+
+def _struct_type(fields: Mapping[str, Any]) -> pa.DataType:
+    """The type of a struct with these fields, each of whose types is given as that of a column."""
+    children = []
+    for name, source in fields.items():
+        field = as_field(name, source)
+        child = field.to_arrow()
+        name_of_property = "steps" if field.part == FEATURE_LIST else column_property(child.metadata)
+        if name_of_property is not None:
+            reason = f"'{printable(name)}' is the field of a struct, and only columns have {name_of_property}"
+            raise SchemaError(reason, got=repr(field), hint="declare its feature as a column of its own")
+        children.append(child)
+    return pa.struct(children)

@@ -138,8 +138,14 @@ def fill_in_types(schema: pa.Schema, other: pa.Schema) -> pa.Schema:
 
 def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
     """The field for a part of a column, whose values are stored in one form: they cannot be distinguished."""
-    is_same = stored_form(a) == stored_form(b) or t.is_null(a.type) or t.is_null(b.type)
-    return common_field(a, b) if is_same else None
+    is_same = (stored_form(a), _holds_sizes(a)) == (stored_form(b), _holds_sizes(b))
+    return common_field(a, b) if is_same or t.is_null(a.type) or t.is_null(b.type) else None
+
+
+def _holds_sizes(part: pa.Field) -> bool:
+    """True if the shapes of arrays in the field of a struct stand in features that are no companions."""
+    source = ShapeSource.from_metadata(part.metadata, part.name)
+    return source is not None and source.holds_in_structs
 
 
 def _changes_items(field: pa.Field, type_: pa.DataType, common: pa.DataType, *, in_list: bool = False) -> bool:

@@ -38,7 +38,8 @@ class Schema:
     fields : Schema, pa.Schema, mapping, or iterable of Field
         A mapping has names of columns as keys and, as values, any mix of what the field makers return, Arrow types,
         dtypes, type names and Python types: ``int`` is int64, ``float`` is float32, ``str`` is string, ``bytes`` is
-        binary, and ``list[int]`` a list.
+        binary, and ``list[int]`` a list. Such a mapping as a value is a struct: the field ``a`` of the column ``x`` is
+        the feature ``x/a``.
     metadata : mapping of bytes to bytes, optional
         Metadata of the Arrow schema (pandas stores its index there); not compared.
 

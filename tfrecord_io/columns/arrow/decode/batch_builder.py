@@ -42,6 +42,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.decode.companion_checks import CompanionColumns, Companions
     from tfrecord_io.columns.arrow.decode.lists import Restore
+    from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -277,20 +278,27 @@ def _tensors(field: Field, checks: Companions | None) -> Maker:
     tensors, own = TensorColumn(field.feature, field.tensor, field.encoding), checks or Companions.NONE
     (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
     if field.part == FEATURE_LIST or field.is_list_of_arrays:
-        from tfrecord_io.columns.arrow.decode.lists import feature_list_array, values_as_steps
-
-        def steps(columns: Columns, rows: int) -> pa.Array:
-            if field.part != FEATURE_LIST and (column := columns.get(field.feature)) is not None:
-                columns = {**columns, field.feature: values_as_steps(column)}
-            try:
-                restore = partial(feature_list_array, field.type, tensors.steps(columns, own))
-            except RowFault as fault:  # of the features that state sizes
-                fault.feature = fault.feature or leaf.feature
-                raise
-            return _Leaf(leaf, restore).array(columns, rows)
-
-        return steps
+        return _tensor_lists(leaf, field.type, tensors, own, in_feature_list=field.part == FEATURE_LIST)
     return _Leaf(leaf, tensors.array, own).array
+
+
+def _tensor_lists(
+    leaf: Leaf, type_: pa.DataType, tensors: TensorColumn, checks: Companions, *, in_feature_list: bool
+) -> Maker:
+    """How lists of tensors are restored: of the steps of a feature list, or of the values of a feature."""
+    from tfrecord_io.columns.arrow.decode.lists import feature_list_array, values_as_steps
+
+    def restore_lists(columns: Columns, rows: int) -> pa.Array:
+        if not in_feature_list and (column := columns.get(leaf.feature)) is not None:
+            columns = {**columns, leaf.feature: values_as_steps(column)}
+        try:
+            restore = partial(feature_list_array, type_, tensors.steps(columns, checks))
+        except RowFault as fault:  # of the features that state sizes
+            fault.feature = fault.feature or leaf.feature
+            raise
+        return _Leaf(leaf, restore).array(columns, rows)
+
+    return restore_lists
 
 
 def _stated_shapes(field: Field) -> Companions | None:
@@ -304,12 +312,25 @@ def _stated_shapes(field: Field) -> Companions | None:
     return StatedShapes(field.feature, shape_source=source, element=element, rank=len(shape))
 
 
+def _stated_shapes_of_leaf(leaf: Leaf) -> Companions:
+    """Checks by the features that state the arrays in the field of a struct."""
+    from tfrecord_io.columns.arrow.decode.stated_shapes import StatedShapes
+
+    assert leaf.element is not None
+    assert leaf.shape is not None
+    return StatedShapes(leaf.feature, shape_source=leaf.shape_source, element=leaf.element, rank=len(leaf.shape))
+
+
 def _empty_as_null(field: Field, restore: Maker) -> Maker:
     """How a column is restored if features without values count as absent."""
     from tfrecord_io.columns.arrow.decode.lists import empties_to_nulls
 
-    features = [leaf.feature for leaf in field_leaves(field)]
-    needed = [name for feature in features for name in (feature, *ShapeSource.stated_by(feature, field.metadata))]
+    features, needed = [], list[str]()
+    for leaf in field_leaves(field):
+        source, feature = leaf.shape_source, leaf.feature
+        stated = ShapeSource.stated_by(feature, field.metadata) if source is None else source.features
+        features.append(feature)
+        needed += (feature, *stated)
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:
@@ -395,13 +416,20 @@ def _part(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     from tfrecord_io.columns.arrow.decode.encoded_cells import value_restore
     from tfrecord_io.columns.arrow.decode.tensor_column import TensorColumn
 
-    if not is_any_tensor(leaf.type):
+    if leaf.element is None:
         return _Leaf(leaf, value_restore(leaf, None, dictionary)).array
     child = pa.field("", field.type)
     for name in leaf.path:
-        child = child.type.field(name)
-    companions = Companions(leaf.feature) if leaf.companions else Companions.NONE
-    return _Leaf(leaf, TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding).array, companions).array
+        child = (child.type.value_type if is_list_like(child.type) else child.type).field(name)
+    tensor = child.with_type(leaf.type if is_any_tensor(leaf.type) else leaf.type.value_type)
+    column = TensorColumn(leaf.feature, tensor, leaf.encoding)
+    if leaf.shape_source is None:
+        companions = Companions(leaf.feature) if leaf.companions else Companions.NONE
+    else:
+        companions = _stated_shapes_of_leaf(leaf)
+    if is_list_like(leaf.type):
+        return _tensor_lists(leaf, leaf.type, column, companions, in_feature_list=False)
+    return _Leaf(leaf, column.array, companions).array
 
 
 def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Companions | None = None) -> _Leaf:

@@ -156,7 +156,7 @@ def _columns_along(
     field: Field, leaf: Leaf, in_steps: bool, *, inferred_from: bool
 ) -> dict[tuple[str, bool], PlanColumn] | None:
     """Plans of the features that a leaf cannot be decoded without; None if its companions are ignored."""
-    if (source := field.shape_source) is not None:
+    if (source := leaf.shape_source if leaf.path else field.shape_source) is not None:
         parts = (False, True) if in_steps else (False,)
         return {(name, steps): _any_column(name, steps) for name in source.features for steps in parts}
     if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):

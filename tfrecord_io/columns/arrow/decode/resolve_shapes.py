@@ -19,14 +19,24 @@ from tfrecord_io.columns.arrow.decode.companion_checks import LONGEST_AXIS
 from tfrecord_io.columns.arrow.decode.lists import is_nothing
 from tfrecord_io.columns.arrow.decode.stated_shapes import dtype_of, stated_dtypes, text_of
 from tfrecord_io.columns.arrow.row_fault import RowFault
-from tfrecord_io.columns.schema.column_features import BY_WIRE, FEATURE_LIST, LIST, RAW
-from tfrecord_io.columns.schema.column_selection import is_glob
+from tfrecord_io.columns.schema.column_features import (
+    BY_WIRE,
+    CONTEXT,
+    FEATURE_LIST,
+    LIST,
+    PART_KEY,
+    RAW,
+    field_at,
+    set_encoding,
+    shape_entries,
+)
+from tfrecord_io.columns.schema.column_selection import is_glob, states_shapes
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import as_field, is_call
 from tfrecord_io.columns.schema.image_form import RawImageForm
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import Shape, dtype_metadata, element_and_shape, is_any_tensor, tensor_type
-from tfrecord_io.columns.schema.types import is_list_like, relist
+from tfrecord_io.columns.schema.types import is_list_like, map_fields, relist
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.store import Source
 
@@ -45,14 +55,15 @@ class OpenShapes:
         self._options = options
         self._declared = Schema.parse(options.schema) if has_schema else None
         self._overrides = {
-            name: as_field(name, type_) if is_call(type_) else type_
+            name: as_field(name, type_) if is_call(type_) or states_shapes(type_) else type_
             for name, type_ in (options.schema_overrides or {}).items()
         }
         self._columns = [] if self._declared is None else _open_columns(self._declared)
         self._overridden = [
-            _OpenColumn(name, f, source)
+            column
             for name, f in self._overrides.items()
-            if isinstance(f, Field) and (source := _open_source(f)) is not None
+            if isinstance(f, Field)
+            for column in _open_columns_of(name, f)
         ]
 
     def declared_schema(self, selects: Callable[[str], bool]) -> Schema | None:
@@ -73,7 +84,7 @@ class OpenShapes:
             reason = "the shapes of several columns cannot stand in the same features"
             raise SchemaError(reason, feature=glob, hint="name each column")
         columns = _sampled_columns(open_columns, options, sources, decode_sample)
-        closed = {id(column.field): column.close(columns, options) for column in open_columns}
+        closed = _closed_fields(open_columns, lambda column: column.close(columns, options))
         changes: dict[str, Any] = {}
         if self._declared is not None:
             changes["schema"] = _replace_fields(self._declared, closed)
@@ -84,7 +95,7 @@ class OpenShapes:
     @staticmethod
     def assume(schema: Schema) -> Schema:
         """The schema with an assumed type for each column; features are decoded alike by the type from a sample."""
-        return _replace_fields(schema, {id(column.field): column.assume() for column in _open_columns(schema)})
+        return _replace_fields(schema, _closed_fields(_open_columns(schema), _OpenColumn.assume))
 
     @staticmethod
     def close_by(schema: Schema, columns: Sequence[Mapping[str, ColumnBuffers]], options: ScanOptions) -> Schema | None:
@@ -96,7 +107,7 @@ class OpenShapes:
         names = {name for column in open_columns for name in column.source.features}
         if not all(any(True for part in columns for _ in _columns_of(part, name)) for name in names):
             return None
-        return _replace_fields(schema, {id(column.field): column.close(columns, options) for column in open_columns})
+        return _replace_fields(schema, _closed_fields(open_columns, lambda column: column.close(columns, options)))
 
 
 def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
@@ -104,19 +115,20 @@ def close_as_data(schema: Schema, data: pa.Schema) -> Schema:
 
     A column of bytes, whose sizes the caller writes, stays as it is.
     """
-    closed = {}
-    for column in _open_columns(schema):
+
+    def close(column: _OpenColumn) -> Field | None:
         at = data.get_field_index(column.column)
-        item = None if at < 0 else data.field(at)
+        item = None if at < 0 else field_at(data.field(at), column.path)
         if item is not None and is_list_like(column.field.type) and is_list_like(item.type):
             item = item.with_type(item.type.value_type)
         if item is None or not is_any_tensor(item.type) or is_any_tensor(column.field.value):
-            continue
+            return None
         element, shape = element_and_shape(item)
         source = column.source.decide(RAW, is_number=False, in_context=False)
         dtype, axes = source.element or element.name, source.shape or (None,) * len(shape)
-        closed[id(column.field)] = column.as_tensor(dtype, axes, {**column.field.metadata, **source.metadata})
-    return _replace_fields(schema, closed)
+        return column.as_tensor(dtype, axes, {**column.field.metadata, **source.metadata})
+
+    return _replace_fields(schema, _closed_fields(_open_columns(schema), close))
 
 
 def _replace_fields(schema: Schema, fields: Mapping[int, Field]) -> Schema:
@@ -126,13 +138,63 @@ def _replace_fields(schema: Schema, fields: Mapping[int, Field]) -> Schema:
 
 def _open_columns(schema: Schema) -> list[_OpenColumn]:
     fields = schema.fields if schema.plain is None else ()
-    return [_OpenColumn(f.column, f, source) for f in fields if (source := _open_source(f)) is not None]
+    return [column for f in fields for column in _open_columns_of(f.column, f)]
 
 
-def _open_source(field: Field) -> ShapeSource | None:
-    """The source of a field whose type the first records decide; None for any other field."""
-    source = None if field.is_common else field.shape_source
-    return source if source is not None and source.is_open else None
+def _open_columns_of(name: str, field: Field) -> Iterator[_OpenColumn]:
+    """The field, and the fields of its structs, whose types the first records decide."""
+    for path, entry in () if field.is_common else shape_entries(field.type, field.metadata).items():
+        source = ShapeSource.from_entry(entry, field.feature)
+        if source.is_open:
+            yield _OpenColumn(name, _as_column(field, path) if path else field, source, owner=field, path=path)
+
+
+def _as_column(field: Field, path: tuple[str, ...]) -> Field:
+    """The field of a struct in a column as a column of its own: of lists, if it is in a list of structs."""
+    part, feature = field_at(field.to_arrow(), path), "/".join((field.feature, *path))
+    assert part is not None
+    alone = replace(Field.from_arrow(part), column=feature, feature=feature)
+    if (outer := _list_around(field.type, path)) is None:
+        return alone
+    encoding = RAW if is_any_tensor(alone.type) else LIST
+    return replace(alone, type=relist(outer, alone.type), part=CONTEXT, encoding=encoding)
+
+
+def _list_around(type_: pa.DataType, path: tuple[str, ...]) -> pa.DataType | None:
+    """The type of the list of structs that the field of this path is in, None if it is in none."""
+    outer = None
+    for name in path:
+        if is_list_like(type_):
+            outer, type_ = type_, type_.value_type
+        type_ = type_.field(name).type
+    return outer
+
+
+def _replace_at(type_: pa.DataType, path: tuple[str, ...], part: pa.Field) -> pa.DataType:
+    """The type with another field at this path."""
+    if not path:
+        return part.type
+    if is_list_like(type_):
+        return relist(type_, type_.value_field.with_type(_replace_at(type_.value_type, path, part)))
+    name, *inner = path
+
+    def change(child: pa.Field) -> pa.Field:
+        if child.name != name:
+            return child
+        return child.with_type(_replace_at(child.type, tuple(inner), part)) if inner else part
+
+    return map_fields(type_, change)
+
+
+def _closed_fields(
+    open_columns: Sequence[_OpenColumn], close: Callable[[_OpenColumn], Field | None]
+) -> dict[int, Field]:
+    """The fields with the types that `close` decides for their open columns, by the ids of the open fields."""
+    fields: dict[int, Field] = {}
+    for column in open_columns:
+        if (closed := close(column)) is not None:
+            fields[id(column.owner)] = column.put_into(fields.get(id(column.owner), column.owner), closed)
+    return fields
 
 
 def _sampled_columns(
@@ -192,15 +254,32 @@ def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError)
 
 @dataclass(frozen=True, slots=True)
 class _OpenColumn:
-    """A column whose type the first records decide."""
+    """A column whose type the first records decide, or the field of a struct in a column, as a column of its own."""
 
     column: str
     field: Field
     source: ShapeSource
+    owner: Field  # the field of the column
+    path: tuple[str, ...]  # from the column to the field of a struct; empty for a column
 
     @property
     def feature(self) -> str:
         return self.field.feature or self.column
+
+    def put_into(self, owner: Field, closed: Field) -> Field:
+        """The field of the column with the decided field in the place of this one."""
+        if not self.path:
+            return closed
+        part, source = closed.to_arrow(), closed.shape_source
+        assert source is not None
+        metadata = {**part.metadata, **source._replace(in_struct=True).metadata}
+        part = part.with_metadata(metadata).with_name(self.path[-1])
+        if source.encoding is not None:
+            part = set_encoding(part, source.encoding)
+        if _list_around(owner.type, self.path) is not None:
+            metadata = {key: value for key, value in part.metadata.items() if key != PART_KEY}
+            part = part.with_metadata(metadata).with_type(closed.type.value_type)
+        return replace(owner, type=_replace_at(owner.type, self.path, part))
 
     def assume(self) -> Field:
         """The field with a type of arrays; of what is not known, any."""
@@ -244,6 +323,8 @@ class _OpenColumn:
         """True if the context, and no feature list, has the features that state the shape of all steps, or arrays."""
         names = self.source.features
         if self.field.part != FEATURE_LIST:
+            if any(map(self._is_in_each_struct, self.source.axis_sizes)):
+                return False
             sizes = (c for part in columns for name in self.source.axis_sizes for c in _columns_of(part, name))
             return not any(map(_has_several, sizes))
         lists = (part.get(name + FeatureColumns.LIST_MARK) for part in columns for name in names)
@@ -251,6 +332,12 @@ class _OpenColumn:
             return False
         parts = (part.get(name) for part in columns for name in names)
         return any(column is not None and column.steps is None for column in parts)
+
+    def _is_in_each_struct(self, feature: str) -> bool:
+        """True if a feature is a field of the structs in a list that the arrays are in: each has a value of it."""
+        path = tuple(feature.removeprefix(f"{self.owner.feature}/").split("/"))
+        is_field = bool(self.path) and field_at(self.owner.to_arrow(), path) is not None
+        return is_field and _list_around(self.owner.type, path) is not None
 
     def _shape(self, columns: Sequence[Mapping[str, ColumnBuffers]]) -> Shape | None:
         """The common shape of all sampled records, None for each dimension that varies; None without a record."""

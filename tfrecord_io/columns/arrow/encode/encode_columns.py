@@ -71,7 +71,9 @@ def encode_columns(
             columns.append(_encode_values(parts[0], rows, array, plan))
             continue
         for leaf, (rows, values) in zip(parts, _write_column(array, tree, name, row_base), strict=True):
-            columns.extend(_encode_leaf(leaf, rows, values=values, plan=plan, stated=stated))
+            in_list = leaf.shape_source is not None and rows.offsets is not None
+            encode = _encode_array_lists if in_list else _encode_leaf
+            columns.extend(encode(leaf, rows, values=values, plan=plan, stated=stated))
     if stated:
         from tfrecord_io.columns.arrow.encode.stated_sizes import add_stated
 
@@ -127,6 +129,25 @@ def _encode_steps(
                 yield as_feature(step, rows)
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
+        raise
+
+
+def _encode_array_lists(
+    leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan, stated: list[ColumnBuffers]
+) -> Iterator[ColumnBuffers]:
+    """The columns of arrays in lists, in the field of a struct: each array is a value of the feature."""
+    from tfrecord_io.columns.arrow.encode.stated_sizes import as_feature_lists
+
+    assert leaf.shape_source is not None
+    of_arrays: list[ColumnBuffers] = []
+    arrays = Rows(rows.feature, 0, rows.slots, column=rows.column)
+    try:
+        encoded = list(_encode_leaf(leaf, arrays, values=values, plan=plan, stated=of_arrays))
+        stated.extend(as_feature_lists(of_arrays, leaf.shape_source, rows, in_list=True))
+        for column in encoded:
+            yield value_list(column, rows)
+    except EncodeError as error:
+        error.record = None if error.record is None else rows.row_of(error.record)  # it counted arrays
         raise
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -71,14 +72,30 @@ def as_feature_lists(
     """Features made of the `stated_columns` of steps, by the `rows` of the column that has the steps.
 
     Each is a feature list, or a feature of all steps if the source has it in the context. Of arrays `in_list`, the
-    features `source.axis_sizes` have a list of values, one for each array; others have one value for all arrays of a
-    row. EncodeError for one value where those of the steps differ.
+    features `source.axis_sizes` have a list of values, one for each array, or one for all if the source has it so and
+    the arrays of the row do; others have one value for all arrays of a row. EncodeError for one value where those of
+    the steps differ.
     """
     by_step = source.axis_sizes if in_list else source.features  # those with a value for each step
-    if source.in_context:
-        by_step = ()
-    as_feature = value_list if in_list else feature_list
+    if in_list:
+        as_feature = _sizes_of_arrays if source.in_context else value_list
+    else:
+        as_feature = _context_value if source.in_context else feature_list
     return [as_feature(step, rows) if step.name in by_step else _context_value(step, rows) for step in steps]
+
+
+def _sizes_of_arrays(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
+    """The size of all arrays of each row; where they differ, that of each; null for a row without an array."""
+    assert rows.offsets is not None
+    assert step.values is not None
+    counts = np.diff(rows.offsets)
+    owners, is_first = np.repeat(np.arange(rows.count), counts), np.zeros(rows.slots, np.bool_)
+    is_first[rows.offsets[:-1][counts > 0]] = True
+    differs = np.zeros(rows.count, np.bool_)
+    differs[owners[step.values != step.values[rows.offsets[owners]]]] = True
+    sizes = step.values[is_first | differs[owners]]
+    offsets = offsets_of(np.where(differs, counts, counts > 0))
+    return feature_column(step.name, Kind.INT64, replace(rows, valid=counts > 0), sizes, offsets=offsets)
 
 
 def _context_value(step: ColumnBuffers, rows: Rows) -> ColumnBuffers:
@@ -108,10 +125,14 @@ def add_stated(
     Several arrays may share a feature, and it may be a column of the batch. EncodeError for a row in which they differ.
     """
     numbers = {leaf.feature: number for number, parts in enumerate(plan.columns) for leaf in parts if not leaf.path}
+    names = {leaf.feature for leaf in plan.leaves if leaf.path}
+    fields = {column.name: column for column in columns if isinstance(column, ColumnBuffers) and column.name in names}
     added: dict[str, ColumnBuffers] = {}
     for column in stated:
         if column.name in numbers:
             _refuse_other_values(column, batch.column(numbers[column.name]), row_base)
+        elif column.name in fields:
+            _refuse_other_field(column, fields[column.name], row_base)
         elif column.name in added:
             added[column.name] = _unite(added[column.name], column, row_base)
         else:
@@ -138,6 +159,18 @@ def _refuse_other_values(column: ColumnBuffers, array: pa.Array, row_base: int) 
             reason = f"the column has {other!r}, and the array whose shape it states has {own!r}"
             hint = "leave the column out: it is written from the shapes of the arrays"
             raise EncodeError(reason, feature=column.name, record=row_base + _record_of(column, row), hint=hint)
+
+
+def _refuse_other_field(column: ColumnBuffers, field: ColumnBuffers, row_base: int) -> None:
+    """Refuse a row whose array has another size than the field of a struct says, whose feature has that name."""
+    is_same_kind = column.kind is field.kind and not (field.kind is Kind.BYTES and field.layout is Layout.LIST)
+    pairs = zip(_values(column), _values(field) if is_same_kind else [b""] * field.rows, strict=True)
+    other = (left != right for left, right in pairs)
+    bad = column.mask & ~(field.mask & ~np.fromiter(other, np.bool_, column.rows))
+    if bad.any():
+        reason = "a field of a struct has other values than the arrays whose shape they state"
+        hint = "leave the field out: it is written from the shapes of the arrays"
+        raise EncodeError(reason, feature=column.name, record=row_base + int(bad.argmax()), hint=hint)
 
 
 def _unite(column: ColumnBuffers, other: ColumnBuffers, row_base: int) -> ColumnBuffers:

@@ -29,13 +29,15 @@ from tfrecord_io.columns.schema.column_features import (
     PART_KEY,
     RAW,
     encoding_of,
+    field_at,
     set_encoding,
+    shape_entries,
 )
 from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.pandas_metadata import copy_index
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
-from tfrecord_io.columns.schema.types import is_list_like, replace_fields, value_type
+from tfrecord_io.columns.schema.types import is_list_like, map_fields, relist, replace_fields, value_type
 from tfrecord_io.errors import SchemaError, SchemaWarning
 
 if TYPE_CHECKING:
@@ -98,8 +100,9 @@ class Conforming:
     @staticmethod
     def has_open_types(schema: pa.Schema) -> bool:
         """True if a column is one of arrays whose rank or dtype only the data says."""
-        entries = ((field.type, ShapeSource.entry_of(field.metadata or {})) for field in schema)
-        return any(entry is not None and t.is_binary(value_type(type_)) for type_, entry in entries)
+        paths = ((field, path) for field in schema for path in shape_entries(field.type, field.metadata))
+        parts = (field_at(field, path) for field, path in paths)
+        return any(part is not None and t.is_binary(value_type(part.type)) for part in parts)
 
     @staticmethod
     def written_schema(schema: Schema) -> pa.Schema:
@@ -122,8 +125,8 @@ class Conforming:
         for at, column in enumerate(schema):
             stored_field = stored.get(column.name, column)
             encoding, is_stated = encoding_of(stored_field), column.name in (options.column_encoding or {})
-            if not is_stated and _may_take_shapes(column, stored_field):
-                changed[at] = column.with_metadata({**(column.metadata or {}), **_shape_entries(stored_field)})
+            if not is_stated and (shaped := _take_shapes(column, stored_field)) is not column:
+                changed[at] = shaped
                 continue
             if (
                 encoding in (None, BY_WIRE, NESTED)
@@ -161,6 +164,26 @@ class Conforming:
             composite = self._composites.get(name)
             split += [column] if composite is None else component_columns(composite, column, name, row)
         return split
+
+
+def _take_shapes(column: pa.Field, stored: pa.Field) -> pa.Field:
+    """The column whose arrays are stored as those of `stored`, also in the fields of structs, where they can be."""
+    if _may_take_shapes(column, stored):
+        return column.with_metadata({**(column.metadata or {}), **_shape_entries(stored)})
+    if not shape_entries(stored.type, None):
+        return column
+
+    def take(part: pa.Field) -> pa.Field:
+        of_stored = field_at(stored, (part.name,))
+        return part if of_stored is None else _take_shapes(part, of_stored)
+
+    if t.is_struct(column.type):
+        type_ = map_fields(column.type, take)
+    elif is_list_like(column.type) and t.is_struct(column.type.value_type):
+        type_ = relist(column.type, column.type.value_field.with_type(map_fields(column.type.value_type, take)))
+    else:
+        return column
+    return column if type_.equals(column.type, check_metadata=True) else column.with_type(type_)
 
 
 def _may_take_shapes(column: pa.Field, stored: pa.Field) -> bool:

@@ -64,6 +64,8 @@ def to_python(fields: Iterable[Field]) -> str:
 def _expression(f: Field) -> str:
     if (name := _plain_name(f)) is not None:
         return _literal(name)
+    if (struct := _struct_expression(f)) is not None:
+        return struct
     with suppress(SchemaError):
         call = _call(f)
         if f.shape_source is not None:  # which decides the type when files are read
@@ -71,6 +73,20 @@ def _expression(f: Field) -> str:
         if call.execute().named(f.column) == f:
             return str(call)
     return f"{_MODULE}.Schema.from_json({_literal(to_json([f]))})[0]"
+
+
+def _struct_expression(f: Field) -> str | None:
+    """A dict of the fields of a struct, or a list of them, if it makes the same column; None for other columns."""
+    is_list = t.is_list(f.type) and t.is_struct(f.type.value_type)
+    struct = f.type.value_type if is_list else f.type
+    if not t.is_struct(struct):
+        return None
+    fields = {child.name: Field.from_arrow(child) for child in struct}
+    made: Any = makers.list_(fields) if is_list else fields
+    if len(fields) != struct.num_fields or makers.as_field(f.column, made) != f:
+        return None
+    parts = ", ".join(f"{_literal(name)}: {_expression(child)}" for name, child in fields.items())
+    return f"{_MODULE}.list_({{{parts}}})" if is_list else f"{{{parts}}}"
 
 
 def _plain_name(f: Field) -> str | None:
@@ -131,7 +147,7 @@ def _name(type_: pa.DataType) -> str:
     """The usual name of a type; SchemaError where no name is parsed as the same type."""
     exact = type_name(type_)
     for name in (_ARROW_NAMES.sub(lambda match: _NAMES[match[0]], exact), exact):
-        if type_from_name(name) == type_:
+        if type_from_name(name).equals(type_, check_metadata=True):
             return name
     raise SchemaError("no name describes the whole type", got=exact)
 
@@ -200,7 +216,7 @@ def _type_entry(type_: pa.DataType) -> Any:
     """A type's name; Arrow's own bytes if it is parsed as another type (names of struct children may be any text)."""
     name = type_name(type_)
     with suppress(SchemaError):
-        if type_from_name(name) == type_:
+        if type_from_name(name).equals(type_, check_metadata=True):
             return name
     return {"arrow": base64.b64encode(pa.schema([pa.field("", type_)]).serialize().to_pybytes()).decode()}
 
