@@ -57,7 +57,7 @@ def test_gathered_runs_are_rows_one_after_the_other(arrays: list[list[int]], dty
         for at, own in enumerate(arrays)
     ]
     targets = [(at, row) for at, own in enumerate(arrays) for row in range(len(own))]
-    chosen = data.draw(st.lists(st.sampled_from(targets), max_size=20)) if targets else []
+    chosen = data.draw(st.lists(st.sampled_from(targets), max_size=50)) if targets else []
     owners, rows = np.array(chosen, np.int64).reshape(-1, 2).T.copy()
     expected = [runs[at][0][runs[at][1][row] : runs[at][1][row + 1]].tolist() for at, row in chosen]
     given_owners = None if len(runs) == 1 else owners

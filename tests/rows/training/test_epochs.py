@@ -276,15 +276,18 @@ def test_rows_of_several_pools_are_taken_as_of_one(
         lists = part if nulls else [cell or [] for cell in part]
         columns = [pa.array([[0], *lists], list_type)[1:], pa.array(["", *map(str, lists)]).dictionary_encode()[1:]]
         columns.append(pa.array([b"", *(str(cell).encode() * 30 for cell in lists)])[1:])  # long ones
-        columns.append(pa.array([[0, 0], *([n, -n] for n in range(len(lists)))], pa.list_(pa.int16(), 2))[1:])
+        pairs = pa.array([[0, 0], *([n, -n] for n in range(len(lists)))], pa.list_(pa.int16(), 2))
+        tensors = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int16(), [2]), pairs)
+        columns += [pairs[1:], tensors[1:]]
         numbers = np.arange(len(rows), len(rows) + len(part))
         pools.append(
             NumberedBatch(
-                RowFacts(numbers, numbers / 2), pa.RecordBatch.from_arrays(columns, ["list", "text", "bytes", "pair"])
+                RowFacts(numbers, numbers / 2),
+                pa.RecordBatch.from_arrays(columns, ["list", "text", "bytes", "pair", "tensor"]),
             )
         )
         cells = zip(numbers.tolist(), lists, range(len(lists)), strict=True)
-        rows += [(n, cell, str(cell), str(cell).encode() * 30, [at, -at], n / 2) for n, cell, at in cells]
+        rows += [(n, cell, str(cell), str(cell).encode() * 30, [at, -at], [at, -at], n / 2) for n, cell, at in cells]
     indices = data.draw(st.lists(st.integers(0, len(rows) - 1), max_size=8) if rows else st.just([]))
     taken = JoinedBatches(pools).take(np.array(indices, np.int64))
     taken.rows.validate(full=True)

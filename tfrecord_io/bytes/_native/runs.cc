@@ -14,13 +14,13 @@ bool is_within(int64_t begin, int64_t length, size_t count) {
 
 constexpr size_t kAhead = 16;  // rows whose items are fetched into the cache before their turn
 
-// The processor follows rows by itself, but slowly where they begin, and only to the end of a page: all of a row that
-// is about as long as a page is fetched. Of a shorter one the first line suffices, and a longer one is not worth it.
-constexpr size_t kLine = 64, kFetchedFrom = 1024, kFetchedTo = 8192;
+// The processor follows rows by itself, but slowly where they begin, and only to the end of a page. A row that is much
+// longer than a page is not worth more than its first line.
+constexpr size_t kLine = 64, kFetched = 8192;
 
 void fetch_row(const u8* data, size_t bytes) {
-  bool is_whole = bytes >= kFetchedFrom && bytes <= kFetchedTo;
-  for (size_t at = 0; at < (is_whole ? bytes : 1); at += kLine) prefetch_bytes(data + at);
+  const u8* end = data + (bytes <= kFetched ? bytes : 1);
+  for (const u8* at = data - reinterpret_cast<uintptr_t>(data) % kLine; at < end; at += kLine) prefetch_bytes(at);
 }
 
 // The items [begin, end) of a chosen row, and the array that they are in; nullptr if it is not within the arrays.
@@ -59,19 +59,26 @@ size_t chosen_offsets(const ChosenRuns& chosen, int64_t* offsets) {
 }
 
 size_t gather_runs(const ChosenRuns& chosen, const int64_t* offsets, size_t item, u8* out, size_t out_count) {
-  int64_t begin, end;
-  for (size_t i = 0; i < chosen.count; ++i) {
-    if (i + kAhead < chosen.count) {
-      const RunArray* later = find(chosen, i + kAhead, begin, end);
-      if (later != nullptr)
-        fetch_row(later->data + static_cast<size_t>(begin) * item, static_cast<size_t>(end - begin) * item);
+  struct Found {
+    const u8* data;
+    int64_t length;  // -1 if the row is not within the arrays
+  };
+  Found found[kAhead];  // the next rows: row i is at i % kAhead
+  int64_t begin = 0, end = 0;
+  for (size_t i = 0; i < chosen.count + kAhead; ++i) {
+    Found& row = found[i % kAhead];
+    if (i >= kAhead) {
+      size_t at = i - kAhead;
+      int64_t length = row.length;
+      if (length < 0 || offsets[at + 1] - offsets[at] != length || !is_within(offsets[at], length, out_count))
+        return at;
+      if (length != 0)  // else there may be no memory at all
+        std::memcpy(out + static_cast<size_t>(offsets[at]) * item, row.data, static_cast<size_t>(length) * item);
     }
+    if (i >= chosen.count) continue;
     const RunArray* array = find(chosen, i, begin, end);
-    if (array == nullptr || offsets[i + 1] - offsets[i] != end - begin) return i;
-    if (!is_within(offsets[i], end - begin, out_count)) return i;
-    if (begin == end) continue;  // there may be no memory at all
-    std::memcpy(out + static_cast<size_t>(offsets[i]) * item, array->data + static_cast<size_t>(begin) * item,
-                static_cast<size_t>(end - begin) * item);
+    row = array == nullptr ? Found{nullptr, -1} : Found{array->data + static_cast<size_t>(begin) * item, end - begin};
+    if (row.length > 0) fetch_row(row.data, static_cast<size_t>(row.length) * item);
   }
   return chosen.count;
 }

@@ -457,6 +457,7 @@ class _Runs:
 
     def __init__(self, type_: pa.DataType, arrays: list[Runs]) -> None:
         self._type, self._arrays = type_, arrays
+        self._storage_type = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
 
     @classmethod
     def from_arrays(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
@@ -474,17 +475,22 @@ class _Runs:
         count = int(offsets[-1])
         memory = pa.allocate_buffer(count * dtype.itemsize)  # which Arrow keeps for the next; NumPy does not
         Runs.gather(self._arrays, owners, rows=rows, offsets=offsets, out=np.frombuffer(memory, dtype))
-        buffers = [None] if t.is_fixed_size_list(self._type) else [None, pa.py_buffer(offsets)]
-        if self._type in _BYTES:
-            return pa.Array.from_buffers(self._type, len(rows), [*buffers, memory], 0)
-        items = pa.Array.from_buffers(self._type.value_type, count, [None, memory], 0)
-        return pa.Array.from_buffers(self._type, len(rows), buffers, 0, children=[items])
+        type_ = self._storage_type
+        buffers = [None] if t.is_fixed_size_list(type_) else [None, pa.py_buffer(offsets)]
+        if type_ in _BYTES:
+            array = pa.Array.from_buffers(type_, len(rows), [*buffers, memory], 0)
+        else:
+            items = pa.Array.from_buffers(type_.value_type, count, [None, memory], 0)
+            array = pa.Array.from_buffers(type_, len(rows), buffers, 0, children=[items])
+        return array if type_ is self._type else pa.ExtensionArray.from_storage(self._type, array)
 
 
 def _items(array: pa.Array) -> Runs | None:
     """Numbers or bytes of all rows, and the offsets of each row; None if Arrow's `take` is as fast."""
     if array.null_count:
         return None
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
     if array.type in _BYTES:
         offsets = ArrayBuffers(array).offsets
         if offsets[-1] - offsets[0] < _SHORT_BYTES * len(array):  # a copy of each run costs more than its bytes
