@@ -142,6 +142,10 @@ class System:
         if (sync_file_range := _sync_file_range()) is not None:
             sync_file_range(descriptor, offset, size, _SYNC_FILE_RANGE_WRITE)  # what fails is told by fsync
 
+    def directory_number(self, directory: str) -> int:
+        """The number (inode) of a directory, which a copy does not have; 0 where the filesystem gives none."""
+        return os.stat(self.full_name(directory or ".")).st_ino
+
     def sync_directory(self, directory: str) -> None:
         """Make the names in a directory durable."""
         try:

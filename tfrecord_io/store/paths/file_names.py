@@ -10,7 +10,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from functools import lru_cache
 from itertools import chain
@@ -373,6 +373,16 @@ class FileName:
         ('_MANIFEST.json', '_MANIFEST-train.json')
         """
         return "_MANIFEST.json" if stem == FileName.DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+
+    @staticmethod
+    def manifests_in(names: Iterable[str]) -> list[str]:
+        """Filter names to those of manifests; of 100,000 folders, few are looked at.
+
+        >>> FileName.manifests_in(["_MANIFEST", "_MANIFEST.json", "day=3", "_MANIFEST-train.json"])
+        ['_MANIFEST.json', '_MANIFEST-train.json']
+        """
+        likely = [name for name in names if name.startswith(FileName.MANIFEST_PREFIX)]
+        return [name for name in likely if FileName.parse(name).kind is Kind.MANIFEST]
 
     @staticmethod
     def manifest_part(stem: str, id: str) -> str:

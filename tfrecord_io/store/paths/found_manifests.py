@@ -14,6 +14,7 @@ from typing import Any
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, natural_key
@@ -120,30 +121,41 @@ class Manifests:
         """
         name = directory + FileName.manifest(FileName.DIRECTORY_STEM)
         parts = directory + FileName.manifest_part(FileName.DIRECTORY_STEM, "").rpartition("/")[0]
+        listed: Sequence[Entry] | None = None  # of a bucket
         if isinstance(self.fs, LocalFileSystem):
             entry = self.fs.entry(name)
             has_parts = entry is not None and self.fs.entry(parts) is not None
-            names = [name] if entry is None or not entry.size else os.listdir(directory)
-            beside = [other for other in names if other.startswith(FileName.MANIFEST_PREFIX)]  # of 100,000 folders, few
         else:
-            size = next((entry.size for entry in first if entry.name == name), None)
-            is_behind = size is None and bool(first) and first[-1].name < name
-            has_parts = any(entry.name.startswith(f"{parts}/") for entry in first)
-            if not (is_behind or has_parts) and (size or 0) < SIZES.large_bytes:
-                return None
-            listed = self.fs.beginning(directory + FileName.MANIFEST_PREFIX) or []
+            listed = self._list_manifests(name, parts, first)
             entry = next((entry for entry in listed if entry.name == name), None)
             has_parts = any(entry.name.startswith(f"{parts}/") for entry in listed)
-            beside = [entry.basename for entry in listed]
         if entry is None or entry.directory or not (has_parts or (entry.size or 0) >= SIZES.large_bytes):
             return None
-        if any(FileName.parse(other).kind is Kind.MANIFEST and not name.endswith(f"/{other}") for other in beside):
+        if listed is not None and _has_others(name, [e.basename for e in listed if e.parent == directory]):
             return None
         manifest = self._read(entry, loads=False)
         if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):
             return None
+        is_listed = listed is not None or manifest.upkeep.alone_in == system.current.directory_number(directory)
+        if not is_listed and _has_others(name, os.listdir(system.current.full_name(directory))):
+            return None
         logger.debug("manifest read: %s, %s", self.fs.display_path(name), counted(len(manifest.files), "file"))
         return name, manifest
+
+    def _list_manifests(self, name: str, parts: str, first: Sequence[Entry]) -> Sequence[Entry]:
+        """Files of a directory in a bucket, among them all manifests beside the manifest `name`, and some parts of it.
+
+        None of them if its `first` files show that this manifest names few files.
+        """
+        names = [entry.name for entry in first]
+        size = next((entry.size for entry in first if entry.name == name), None)
+        is_behind = size is None and bool(first) and names[-1] < name
+        has_parts = any(each.startswith(f"{parts}/") for each in names)
+        if not (is_behind or has_parts) and (size or 0) < SIZES.large_bytes:
+            return ()
+        if size is not None and names == sorted(names):  # as not in a directory bucket of S3: others come before it
+            return first
+        return self.fs.beginning(parts) or ()
 
     def _add(self, dataset: _Dataset) -> None:
         """Note a manifest, and its files in its order, in each folder."""
@@ -315,3 +327,8 @@ class Manifests:
                 hint, path = "allow_missing_shards=True reads the others", self.fs.display_path(name)
                 error = FileNotFoundError(errno.ENOENT, f"{text}; {hint}", path)
                 raise for_cli(error, f"{text}; --allow-missing-shards reads the others")
+
+
+def _has_others(name: str, names: Iterable[str]) -> bool:
+    """True if a manifest other than the one with this name is among the names of the files beside it."""
+    return any(other != name.rpartition("/")[2] for other in FileName.manifests_in(names))

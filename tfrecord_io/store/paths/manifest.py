@@ -30,7 +30,8 @@ had published, and a copy that it must not use their names again.
 The manifest of a large dataset has its files in parts (`tfrecord_io.store.paths.manifest_parts`): "version" is a text
 that names the release that is needed, "parts" has what it states of each, and "files" only has the last files.
 "revision" rises with each replacement of such a manifest, so that no two are equal; "retired" has the ids of parts that
-it does not name any more, and which readers of the manifests before may still need.
+it does not name any more, and which readers of the manifests before may still need. "alone_in" is the number of its
+directory on a disk, in which it is the only manifest: a reader lists the directory unless this is its number.
 
 ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be hostile: it is
 plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory or in folders of
@@ -138,6 +139,7 @@ class Upkeep:
 
     revision: int = 0  # how often it was replaced since it has had parts
     retired: tuple[str, ...] = ()  # ids of parts that it does not name any more
+    alone_in: int | None = None  # the number (inode) of its directory, if that has no other manifest
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Upkeep)
@@ -458,6 +460,8 @@ def format_manifest(manifest: Manifest) -> bytes:
         document["revision"] = manifest.upkeep.revision
     if manifest.upkeep.retired:
         document["retired"] = list(manifest.upkeep.retired)
+    if manifest.upkeep.alone_in is not None:
+        document["alone_in"] = manifest.upkeep.alone_in
     if manifest.sources_without_rows:
         document["sources_without_rows"] = [dict(source) for source in manifest.sources_without_rows]
     # The path of a source may have bytes that are not UTF-8, which only escapes can hold.
@@ -643,8 +647,10 @@ class _Parser:
     def _upkeep(self, document: dict[str, Any]) -> Upkeep:
         if "revision" not in document:
             return Upkeep()
+        revision = self._get(document, "revision", int, _COUNTS.__contains__)
         retired = self._get_list(document, "retired", str, is_id)
-        return Upkeep(self._get(document, "revision", int, _COUNTS.__contains__), tuple(retired))
+        alone_in = self._get(document, "alone_in", int, lambda number: number >= 0) if "alone_in" in document else None
+        return Upkeep(revision, tuple(retired), alone_in)
 
     def _file(self, entry: Any, dataset: str, columns: Sequence[str]) -> ManifestFile:
         if isinstance(entry, ManifestFile):

@@ -7,6 +7,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -257,8 +258,13 @@ class Place(ABC):
             gone = tuple(FileName.manifest_part(new.dataset, id) for id in before.retired)
         else:
             retired = [*before.retired, *retired]
-        manifest = new._replace(files=files, upkeep=Upkeep(revision + 1, tuple(retired)))
+        alone_in = self._directory_if_alone(before) if parts else None
+        manifest = new._replace(files=files, upkeep=Upkeep(revision + 1, tuple(retired), alone_in))
         return Arrangement(manifest.with_reader(self.fs, self._name), tuple(names), gone)
+
+    def _directory_if_alone(self, before: Upkeep) -> int | None:
+        """The number of a local directory that has no other manifest, and gets none unnoticed; see `Upkeep`."""
+        return None
 
     def _pack(self, files: ManifestColumns, dataset: str) -> tuple[ManifestColumns, ManifestPart, bytes]:
         """Pack files as a new part, or take the part from a check before: the files, the entry and the bytes."""
@@ -367,4 +373,4 @@ def _again(manifest: Manifest | None, path: str) -> Manifest:
     """Make a manifest with other text and equal facts, to be written as the next one."""
     if manifest is None:
         raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", path)
-    return manifest._replace(upkeep=Upkeep(manifest.upkeep.revision + 1, manifest.upkeep.retired))
+    return manifest._replace(upkeep=replace(manifest.upkeep, revision=manifest.upkeep.revision + 1))

@@ -9,6 +9,7 @@ import errno
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -17,7 +18,7 @@ from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.paths.file_names import FileName
-from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.paths.manifest import Manifest, Upkeep
 from tfrecord_io.store.read.source import ManifestFile, read_manifest
 from tfrecord_io.store.write.atomic_local import LocalOutput, open_local
 from tfrecord_io.store.write.output_file import OutputFile
@@ -78,6 +79,7 @@ class LocalPlace(Place):
         return self._written or super().read()
 
     def _write(self, manifest: Manifest) -> None:  # a link is replaced and not followed: it leads to another directory
+        self._end_being_alone()
         name, is_link = self._name, os.path.islink(self._name)
         self._written = None  # if this fails, it is unknown which one is there
         if not (self._has_durable_name or os.path.lexists(name)):  # another writer may have created the directory
@@ -95,6 +97,36 @@ class LocalPlace(Place):
         if not self._is_durable and os.path.lexists(self._name):
             system.current.sync_directory(os.path.dirname(self.directory) or ".")
             self._is_durable = True
+
+    @property
+    def _of_directory(self) -> str:
+        """The name of the manifest of the dataset that readers of the whole directory read."""
+        return self.directory + FileName.manifest(FileName.DIRECTORY_STEM)
+
+    def _directory_if_alone(self, before: Upkeep) -> int | None:
+        if not self.is_exclusive or self._name != self._of_directory:
+            return None
+        number = system.current.directory_number(self.directory)
+        if number and before.alone_in != number:  # whoever puts another manifest there clears that first
+            names = os.listdir(system.current.full_name(self.directory or "."))
+            if any(self.directory + name != self._name for name in FileName.manifests_in(names)):
+                return None
+        return number or None
+
+    def _end_being_alone(self) -> None:
+        """Let the manifest of the directory not state that it is alone there, before another one is put beside it."""
+        if self._name == self._of_directory or self.fs.entry(self._of_directory) is None:
+            return
+        beside = LocalPlace(self.fs, self.directory, self._of_directory)
+        beside.is_exclusive = self.is_exclusive  # the lock is that of the directory
+        manifest = beside.find()
+        if manifest is None or manifest.upkeep.alone_in is None:
+            return
+        if not self.is_exclusive:
+            text = "its filesystem has no locks here, without which a writer of the dataset beside it could lose shards"
+            raise OSError(errno.ENOLCK, f"{text}; write to another directory", self.path)
+        upkeep = replace(manifest.upkeep, revision=manifest.upkeep.revision + 1, alone_in=None)
+        beside._write(manifest._replace(upkeep=upkeep))
 
     @_recreate_directory
     def _store_part(self, name: str, body: bytes) -> None:
