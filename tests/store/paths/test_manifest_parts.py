@@ -7,6 +7,7 @@ import os
 import random
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.bytes import get_engine
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
 from tfrecord_io.store import clean
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
@@ -565,3 +566,45 @@ def test_parts_that_no_manifest_names_are_cleaned(target: Any) -> None:
     assert now is not None
     assert now.upkeep.revision > manifest.upkeep.revision, "who has read the manifest before is refused"
     assert values(path, **storage) == list(range(10))
+
+
+def in_pieces(counts: list[int], ends: list[int]) -> PartedFiles:
+    """Files of so many records each, which are in parts up to these numbers, and the others in none."""
+    files = tuple(ManifestFile(f"part-{number:05d}-{ID}.tfrecord", n, n, 0) for number, n in enumerate(counts))
+    pieces: list[StoredPart | ManifestColumns] = [
+        kept(columns(files[first:last])) for first, last in pairwise([0, *ends]) if first < last
+    ]
+    if ends[-1] < len(files):
+        pieces.append(columns(files[ends[-1] :]))
+    return PartedFiles(pieces)
+
+
+@given(counts=st.lists(st.one_of(st.integers(0, 3), st.integers(0, 10**15)), min_size=1, max_size=30), data=st.data())
+def test_runs_are_those_of_the_records_whatever_the_parts(counts: list[int], data: st.DataObject) -> None:
+    total, largest = sum(counts), max(counts)
+    workers = data.draw(st.integers(1, len(counts)))
+    ends = st.lists(st.integers(1, len(counts)), min_size=1, max_size=5).map(sorted)
+    files, others = (in_pieces(counts, data.draw(ends)) for _ in range(2))
+    runs = [files.run(worker, workers) for worker in range(workers)]
+    assert runs == [others.run(worker, workers) for worker in range(workers)]
+    assert runs == [all_files(files).columns.run(worker, workers) for worker in range(workers)]  # type: ignore[union-attr]
+    assert [begin for begin, _ in runs] == [0, *(end for _, end in runs[:-1])]
+    assert runs[-1][1] == len(counts)
+    assert all(begin < end for begin, end in runs)
+    if largest * workers <= total and min(counts) > 0:  # else a file has more than a share
+        assert all(abs(sum(counts[begin:end]) - total / workers) <= largest + 1 for begin, end in runs)
+    longer = in_pieces([*counts, *counts], ends=[len(counts) + 1])
+    assert [longer.first(len(counts)).run(worker, workers) for worker in range(workers)] == runs
+
+
+def test_a_run_is_in_few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    files, asked = in_pieces([5] * 40, ends=[8, 16, 24, 32]), set[int]()
+    records_of = PartedFiles.records_of_piece
+
+    def note(files: PartedFiles, piece: int) -> Array:
+        asked.add(piece)
+        return records_of(files, piece)
+
+    monkeypatch.setattr(PartedFiles, "records_of_piece", note)
+    assert files.run(7, 10) == (28, 32)
+    assert asked == {3, 4}

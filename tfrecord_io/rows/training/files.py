@@ -30,7 +30,7 @@ from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowFacts, RowRun, Share
 from tfrecord_io.rows.training.interleaved_parts import PartRows, PartsReader
-from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity, have_own_files
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
 from tfrecord_io.store import Source, Sources
@@ -205,8 +205,8 @@ class FileEpochs(Epochs):
             *(options.worker or (0, 1)), options.uneven if counts is not None else "keep"
         )
         share, window = self._share, self._delivered.selection.is_range
-        by_file = counts is None and share.workers > 1 and not window and len(scan.sources) >= share.workers
-        self.sources = scan.sources[share.worker :: share.workers] if by_file else scan.sources
+        by_file = counts is None and share.workers > 1 and have_own_files(scan, share.workers)
+        self.sources = scan.sources.share(share.worker, share.workers) if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
         self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
         self._permuted = options.shuffle_buffer > 0 and not window

@@ -32,6 +32,7 @@ options. States are stored by users, so that names and forms of the layout remai
             "pack": {"t": 6},
             "max_length": None,
             "left_out": None,  # a digest of columns and types, if damaged records are left out
+            "run": [120, 240],  # only of a worker that has a run of the files of a manifest in parts: its begin and end
         },
     }
 
@@ -62,6 +63,7 @@ _OF_CUT = ("cut", "end_token")  # only in states of documents that are cut
 _CHECKSUMS = "checksums"  # only in states of datasets with a manifest
 _SELECTIONS = "selections"  # only in states of lists of datasets of which some select rows
 _LEFT_OUT = "left_out"
+_RUN = "run"  # only in states of workers that have runs of files; others have every n-th
 
 # Keys of a state.
 _DELIVERED = "given"
@@ -113,6 +115,10 @@ class ReadIdentity:
         if scan.options.damage.goes_on:
             fields = [(f.name, Column(f).logical_name, f.nullable) for f in scan.without_filter().schema]
             identity.options[_LEFT_OUT] = hashlib.sha256(repr(sorted(fields)).encode()).hexdigest()
+        worker, workers = _part_of(options.worker) or (0, 1)
+        are_own = workers > 1 and options.uneven == "keep" and have_own_files(scan, workers)
+        if are_own and (run := scan.sources.run(worker, workers)) is not None:
+            identity.options[_RUN] = [*run]
         return identity
 
     @classmethod
@@ -194,6 +200,10 @@ class ReadIdentity:
             if name not in free
         ]
         changes += [(name, of_state.get(name), self.options.get(name), "the same") for name in _OF_CUT]
+        if _RUN not in free and (saved_run := of_state.get(_RUN)) != (run := self.options.get(_RUN)):
+            before, now = map(_name_files, (saved_run, run))
+            reason = f"the state was made when this worker had {before} of the dataset, and now it has {now}"
+            raise ValueError(f"{reason}: begin at the start of an epoch")
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, saved, current, advice in changes:
             if saved != current:
@@ -205,6 +215,15 @@ class ReadIdentity:
             raise ValueError(f"the state was made with {changed}, so other records are left out; pass the same")
         seed_of_state: int = state["seed"]
         return seed_of_state
+
+
+def _name_files(run: Any) -> str:
+    return "every n-th file" if run is None else f"the files {printable(repr(run))}"
+
+
+def have_own_files(scan: Scan, workers: int) -> bool:
+    """True if each of several workers has files of its own, unless their parts are to be of equal size."""
+    return not scan.selection.is_range and len(scan.sources) >= workers
 
 
 def workers_in_state(state: Mapping[str, Any]) -> int | None:

@@ -194,7 +194,11 @@ class Mixture(RowSource):
         return pa.Table.from_arrays([*table.columns, *source], schema=self.schema)
 
     def identity(self, options: IterOptions) -> ReadIdentity:
-        identities = [member.identity(options) for member in self.members]
+        worker = self.worker_of(options)
+        has_equal_parts = options.uneven != "keep" and self.stop != "never"
+        own_files = worker if self.has_own_files(worker[1]) and not has_equal_parts else None
+        of_members = replace(options, worker=own_files, uneven="keep")
+        identities = [member.identity(of_members) for member in self.members]
         mixed = ReadIdentity.from_sources(self.sources, options, self.selection)
         parts = []
         for identity, part in zip(identities, self.mixed, strict=True):
@@ -204,9 +208,9 @@ class Mixture(RowSource):
         column = [] if self.classes is None else [self.classes.column]
         of_mixture = [self.seed, self.stop, list(self.weights), list(self.worker), parts, *column]
         left_out = [identity.options["left_out"] for identity in identities]
-        return replace(
-            mixed, options={**mixed.options, "mixture": of_mixture, "left_out": left_out if any(left_out) else None}
-        )
+        runs = [identity.options.get("run") for identity in identities]
+        of_all = {"mixture": of_mixture, "left_out": left_out if any(left_out) else None}
+        return replace(mixed, options={**mixed.options, **of_all, **({"run": runs} if any(runs) else {})})
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         of_members = [member.list_lengths(options).items() for member in self.members]

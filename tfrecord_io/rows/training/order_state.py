@@ -34,7 +34,7 @@ from tfrecord_io.rows.training.row_source import RowSource
 VERSION = 3
 _KEYS = {"version", "seed", "epoch", "parts", "step", "rows", "turn", "taken", "marks", "files", "options"}
 # Options that may change, as the order does not depend on them.
-_FREE = ("worker", "uneven", "drop_last")
+_FREE = ("worker", "run", "uneven", "drop_last")
 
 
 class OrderedRead(NamedTuple):

@@ -13,6 +13,7 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -283,6 +284,34 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
         """For pieces of the files the bounds of partition columns, as far as known, and the number behind each."""
 
+    @property
+    def are_in_parts(self) -> bool:
+        """True if some of the files are in parts."""
+        return False
+
+    @property
+    @abstractmethod
+    def counts_of_pieces(self) -> list[tuple[int, int]]:
+        """For pieces of the files the number of files and of their records."""
+
+    @abstractmethod
+    def records_of_piece(self, piece: int) -> Array:
+        """The number of records in each file of a piece."""
+
+    @abstractmethod
+    def first(self, count: int) -> ManyFiles:
+        """The first files."""
+
+    def run(self, at: int, count: int) -> tuple[int, int]:
+        """The numbers of the first file, and behind the last one, of one of `count` runs: no more than there are files.
+
+        Run n begins with the file in which its share of all records does, as record `records * n // count`, or with
+        the next one; if it would have no file then, the later runs begin later. So a run depends on the records of the
+        files alone, and not on the pieces; those are read in which it begins and ends, and perhaps one before.
+        """
+        begins = _RunBegins(self, count)
+        return begins.begin(at), begins.begin(at + 1)
+
     @abstractmethod
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order."""
@@ -290,6 +319,41 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
     @property
     def staged(self) -> list[ManifestFile]:
         return []  # such a file states more
+
+
+class _RunBegins:
+    """Where the runs of `ManyFiles.run` begin."""
+
+    def __init__(self, files: ManyFiles, count: int) -> None:
+        self._files, self._count = files, count
+        counts = files.counts_of_pieces
+        self._file_begins = [0, *accumulate(n for n, _ in counts)]
+        self._record_begins = [0, *accumulate(n for _, n in counts)]
+        records = self._record_begins[-1]
+        # Of each piece the first run whose share begins in it, or behind it.
+        self._first_runs = [-(-begin * count // records) for begin in self._record_begins] if records else []
+
+    def begin(self, run: int) -> int:
+        """The number of the first file of a run; of the run behind the last one, that of files."""
+        total = self._file_begins[-1]
+        if run in (0, self._count) or not self._first_runs:
+            return total * run // self._count
+        own = bisect_right(self._first_runs, run) - 1
+        before = 0  # most files before a run, without one of each earlier run
+        for piece in range(own, -1, -1):
+            first, last = self._first_runs[piece], min(self._first_runs[piece + 1], run + 1)
+            if first < last and self._file_begins[piece + 1] - first > before:
+                before = max(before, int((self._begins_in(piece, first, last) - np.arange(first, last)).max()))
+        return min(before, total - self._count) + run
+
+    def _begins_in(self, piece: int, first: int, last: int) -> Array:
+        """The numbers of the files with which some runs begin whose shares do so in a piece."""
+        records = self._record_begins[-1]
+        shares = [records * run // self._count - self._record_begins[piece] for run in range(first, last)]
+        behind = np.cumsum(self._files.records_of_piece(piece))
+        of_shares = np.searchsorted(behind, shares, side="right")
+        is_within = np.append(0, behind)[of_shares] < shares
+        return self._file_begins[piece] + of_shares + is_within
 
 
 class ManifestColumns(ManyFiles):
@@ -433,6 +497,16 @@ class ManifestColumns(ManyFiles):
     @property
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
         return [(self.bounds, len(self))]
+
+    @property
+    def counts_of_pieces(self) -> list[tuple[int, int]]:
+        return [(len(self), self.record_count)]
+
+    def records_of_piece(self, piece: int) -> Array:
+        return self.records
+
+    def first(self, count: int) -> ManifestColumns:
+        return self if count == len(self) else self[:count]
 
     @cached_property
     def ordered_folders(self) -> tuple[str, str] | None:

@@ -392,6 +392,24 @@ class PartedFiles(ManyFiles):
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
         return [(piece.bounds, end) for piece, end in zip(self.pieces, self._ends, strict=True)]
 
+    @property
+    def are_in_parts(self) -> bool:
+        return any(isinstance(piece, StoredPart) for piece in self.pieces)
+
+    @property
+    def counts_of_pieces(self) -> list[tuple[int, int]]:
+        return [(len(piece), piece.record_count) for piece in self.pieces]
+
+    def records_of_piece(self, piece: int) -> Array:
+        return _columns(self.pieces[piece]).records
+
+    def first(self, count: int) -> PartedFiles:
+        if count == len(self):
+            return self
+        last = int(np.searchsorted(self._ends, count, side="right"))
+        left = count - (self._ends[last - 1] if last else 0)
+        return PartedFiles([*self.pieces[:last], *([_columns(self.pieces[last])[:left]] if left else [])])
+
     def take(self, numbers: Array) -> ManifestColumns:
         """The files of these numbers, in this order; the parts of others are not read."""
         which = np.searchsorted(self._ends, numbers, side="right")

@@ -65,7 +65,7 @@ class _Dataset:
     @cached_property
     def files(self) -> ManifestColumns:
         """All files as columns."""
-        return self._ask(lambda files: files.columns if len(files) == self.count else files.columns[: self.count])
+        return self._ask(lambda files: files.first(self.count).columns)
 
     def take(self, numbers: Array) -> ManifestColumns:
         """Some files, by their numbers in the manifest, as columns."""
@@ -97,20 +97,28 @@ class _Dataset:
     @cached_property
     def order(self) -> ReadingOrder:
         """The order in which the files are read: by folder, and in each by their order in the manifest."""
-        if self._are_in_order:
+        if self.are_in_order:
             return ReadingOrder(self.count)
-        order = self._ask(lambda files: files.reading_order if len(files) == self.count else None)
-        return self.files.reading_order if order is None else order
+        return self._ask(lambda files: files.first(self.count).reading_order)
 
     @cached_property
-    def _are_in_order(self) -> bool:
+    def are_in_order(self) -> bool:
         """True if the files of the manifest are known to be in the order of reading, without a look at each."""
         return self._ask(lambda files: files.are_in_order)
 
     @property
     def has_order(self) -> bool:
         """True if the order of reading is known, without a look at each file."""
-        return self._are_in_order or "order" in self.__dict__
+        return self.are_in_order or "order" in self.__dict__
+
+    @cached_property
+    def are_in_parts(self) -> bool:
+        """True if the manifest has files in parts."""
+        return self._ask(lambda files: files.are_in_parts)
+
+    def run(self, at: int, count: int) -> tuple[int, int]:
+        """The numbers of the first file, and behind the last one, of a run; see `ManyFiles.run`."""
+        return self._ask(lambda files: files.first(self.count).run(at, count))
 
     @cached_property
     def bounds(self) -> tuple[list[Mapping[str, FolderBounds]], Array]:
@@ -214,6 +222,24 @@ class ManifestSources(Sources):
     def take(self, numbers: Array) -> Sources:
         picked = numbers if self._is_whole else _as_array(self._picked)[numbers]
         return type(self)(self._dataset, picked, by_number=self._by_number)
+
+    def run(self, worker: int, workers: int) -> tuple[int, int] | None:
+        """The run of one of several workers in the files of a manifest in parts, so that it reads few of these.
+
+        Of all files, it has numbers in the order of the manifest. The runs have about equally many records.
+        """
+        if not self._dataset.are_in_parts:
+            return None
+        return self._dataset.run(worker, workers) if self._is_whole else self._files.run(worker, workers)
+
+    def share(self, worker: int, workers: int) -> Sources:
+        if (run := self.run(worker, workers)) is None:
+            return super().share(worker, workers)
+        if not self._is_whole or self._dataset.are_in_order:
+            return self[slice(*run)]
+        numbers = np.arange(*run)
+        order = self._dataset.take(numbers).reading_order.all_numbers
+        return type(self)(self._dataset, numbers[order], by_number=True)
 
     def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
         all_bounds, ends = self._dataset.bounds

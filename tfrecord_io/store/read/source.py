@@ -831,6 +831,17 @@ class Sources(Sequence[Source]):
         """The files of these numbers, in this order."""
         return Sources(map(self._sources.__getitem__, numbers.tolist()))
 
+    def run(self, worker: int, workers: int) -> tuple[int, int] | None:
+        """The numbers of the files in the run of one of several workers: the first, and that behind the last.
+
+        None if workers have no runs, but every n-th file.
+        """
+        return None
+
+    def share(self, worker: int, workers: int) -> Sources:
+        """The files of one of several workers, each of which has a file."""
+        return self[worker::workers]
+
     def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
         """The files without those of parts of a manifest in whose folders no wanted one can be.
 
