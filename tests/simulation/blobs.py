@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
 from typing import Any
 
 from adlfs import AzureBlobFileSystem
@@ -31,6 +32,9 @@ def _error(code: str, status: int) -> HttpResponseError:
     return error
 
 
+_stripped = lru_cache(maxsize=4000)(AzureBlobFileSystem._strip_protocol)
+
+
 class SimulatedAzure(AzureBlobFileSystem):  # type: ignore[misc]
     """adlfs, whose client is a `_Service`."""
 
@@ -40,6 +44,10 @@ class SimulatedAzure(AzureBlobFileSystem):  # type: ignore[misc]
         AsyncFileSystem.__init__(self, loop=loop, skip_instance_cache=True, use_listings_cache=keeps_listings)
         self.simulated, self.service_client = bucket, _Service(self)
         self.version_aware, self.max_concurrency, self._timeout_kwargs = False, 1, dict[str, Any]()
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:  # of adlfs, which parses the same paths again and again
+        return _stripped(path) if isinstance(path, str) else super()._strip_protocol(path)
 
 
 class _Client:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import posixpath
 import random
 import threading
 import time
@@ -21,6 +22,7 @@ import fsspec.asyn
 from scheduler import Death, running
 
 from tfrecord_io.base import background
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.copies import store_copy
 from tfrecord_io.store.paths import manifest, manifest_parts
 from tfrecord_io.store.paths.manifest import parse_manifest
@@ -168,16 +170,33 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield random, "uniform", uniform
     yield threading.Thread, "start", start
     yield asyncio, "run_coroutine_threadsafe", submit
-    parsed = lru_cache(maxsize=2000)(parse_manifest)  # which depends on nothing else
+    parsed = _kept(parse_manifest, posixpath.basename)
     for module in (manifest, place):
         yield module, "parse_manifest", parsed
-    unpacked = lru_cache(maxsize=2000)(unpack)
+    unpacked = _kept(unpack, lambda path: "")
     for module in (manifest_parts, place):
         yield module, "unpack", unpacked
     yield background, "_has_started", started
     yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
     for module in (fsspec.asyn, place_remote, store_copy):
         yield module, "sync", sync
+
+
+def _kept(parse: Callable[..., Any], name_of: Callable[[str], str]) -> Callable[..., Any]:
+    """A function of contents and their path that returns what it returned before for the same contents.
+
+    What it returns depends on a part of the path only, `name_of` it; an error shows all of it.
+    """
+    keeping = lru_cache(maxsize=4000)(parse)
+
+    def parsed(*arguments: Any) -> Any:
+        *contents, path = arguments
+        try:
+            return keeping(*contents, name_of(path))
+        except CorruptRecordError:
+            return parse(*arguments)
+
+    return parsed
 
 
 @contextmanager

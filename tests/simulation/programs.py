@@ -734,6 +734,8 @@ class Run:
         """The content of a manifest, with the files in its parts."""
         stated = json.loads(self.world.content(name))
         files: list[dict[str, Any]] = []
+        if not stated.get("parts"):
+            return stated
         manifest = parse_manifest(self.world.content(name), name)
         for part in () if manifest is None else manifest.parts:
             path = self._part_name(name, part.id)
