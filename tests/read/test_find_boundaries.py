@@ -19,7 +19,7 @@ from records import framed, header, masked, written
 from tfrecord_io.base.options.limits import LIMITS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
-from tfrecord_io.read.find_boundaries import find_boundaries
+from tfrecord_io.read.find_boundaries import IntactRecords, find_boundaries
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 
@@ -243,24 +243,39 @@ def test_a_search_among_false_headers_is_given_up(engine: str, tmp_path: Path, m
     assert caught.value.offset == 1
 
 
+class CountedEngine:
+    """Counts the bytes of records that are scanned."""
+
+    seen = 0
+
+    def find_header(self, *data: Any, **how: Any) -> int:
+        return get_engine().find_header(*data, **how)
+
+    def scan(self, data: Any, **how: Any) -> Any:
+        frames, fault = get_engine().scan(data, **how)
+        self.seen += frames.consumed
+        return frames, fault
+
+
 def test_a_false_chain_is_read_once_wherever_it_is_entered(engine: str, tmp_path: Path) -> None:
     """Claims that lead into the same nested file, which ends too early."""
     nested = framed(*[b"nested"] * 5000)[:-1]
     claims = b"".join(header(12 * (500 - at) - 16) for at in range(490)) + bytes(120)
     path = written(tmp_path / "a.tfrecord", [claims + nested + bytes(100), b"after"])
-    seen = 0
+    counted: Any = CountedEngine()
     with RandomAccessFile.open(resolve_inputs(path)[0]) as file:
-        native = get_engine()
+        assert find_boundaries(file, counted, [1]) == [file.size - 21]
+        assert counted.seen < 3 * file.size
 
-        class Counted:
-            find_header = staticmethod(native.find_header)
 
-            @staticmethod
-            def scan(data: Any, **how: Any) -> Any:
-                nonlocal seen
-                frames, fault = native.scan(data, **how)
-                seen += frames.consumed
-                return frames, fault
-
-        assert find_boundaries(file, Counted(), [1]) == [file.size - 21]  # type: ignore[arg-type]
-        assert seen < 3 * file.size
+def test_records_that_several_chains_have_are_read_once(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boundaries, "_CHAIN_BYTES", (1 << 18, 1 << 18))
+    path, counted, records = written(tmp_path / "a.tfrecord", [bytes(84)] * 9000), CountedEngine(), IntactRecords()
+    with RandomAccessFile.open(resolve_inputs(path)[0]) as file:
+        found = []
+        for begin in range(1, file.size, 100_000):
+            found += find_boundaries(file, counted, [begin, begin + 50_000], records=records)  # type: ignore[arg-type]
+        assert found == [-(-position // 100) * 100 for position in range(1, file.size, 50_000)]
+        assert counted.seen < 2 * file.size

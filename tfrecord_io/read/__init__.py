@@ -6,6 +6,7 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names, refuse_calls
 
 _HOMES = {
+    "KnownBoundaries": "byte_ranges",  # Record boundaries that were found, for further byte ranges
     "options_from_call": "call_options",  # Make the options of a call
     "BlockWalker": "chunks.block_walker",  # Walks through files
     "RecordFile": "chunks.block_walker",  # One open file, or a piece of one, read in blocks of `block_bytes`

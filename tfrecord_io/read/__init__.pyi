@@ -1,6 +1,7 @@
 # Written by docs/reference/stub.py.
 
 from tfrecord_io.read.added_columns import AddedColumns as AddedColumns
+from tfrecord_io.read.byte_ranges import KnownBoundaries as KnownBoundaries
 from tfrecord_io.read.call_options import options_from_call as options_from_call
 from tfrecord_io.read.call_source import CallSource as CallSource
 from tfrecord_io.read.chunks.block_walker import BlockWalker as BlockWalker
@@ -37,6 +38,7 @@ __all__ = [
     "DerivedRecords",
     "Files",
     "IndexWriter",
+    "KnownBoundaries",
     "LazyScan",
     "ListRows",
     "NumberedRows",

@@ -19,7 +19,7 @@ import numpy as np
 from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.bytes import CODECS, Array, get_engine
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.read.find_boundaries import find_boundaries
+from tfrecord_io.read.find_boundaries import IntactRecords, find_boundaries
 from tfrecord_io.store import RandomAccessFile, Source, Sources
 
 _NEAR = 0.1  # of a piece or a file, whichever is larger: a boundary so near to the edge of the file is that edge,
@@ -135,19 +135,32 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
     return compression is None or (compression == CODECS.INFER and CODECS.of_path(source.path) is None)
 
 
+class KnownBoundaries:
+    """Record boundaries that were found, by path, version and byte, and the records after the last one of them."""
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[str, str, int], int] = {}
+        self._file: tuple[str, str] | None = None  # path and version of that of the records
+        self._records = IntactRecords()
+
+    def records_of(self, path: str, version: str) -> IntactRecords:
+        """The records of a file, which take the place of those of another one."""
+        if self._file != (path, version):
+            self._file, self._records = (path, version), IntactRecords()
+        return self._records
+
+
 def align_sources(
-    sources: Sequence[Source],
-    max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
-    known: dict[tuple[str, str, int], int] | None = None,
+    sources: Sequence[Source], max_record_bytes: int = LIMITS.MAX_RECORD_BYTES, known: KnownBoundaries | None = None
 ) -> tuple[Source, ...]:
     """Move the byte ranges of files to record boundaries, without those in which no record begins.
 
-    Boundaries by path, version and byte that are `known` are not searched for again; those found are added. A file that
-    turns out to be compressed belongs as a whole to its first range. CorruptRecordError if a file was changed since it
-    was split, or its boundaries cannot be found.
+    Boundaries that are `known` are not searched for again; those found are added. A file that turns out to be
+    compressed belongs as a whole to its first range. CorruptRecordError if a file was changed since it was split, or
+    its boundaries cannot be found.
     """
     threads = _THREADS if any(source.remote for source in sources) else 1
-    known = {} if known is None else known
+    known = KnownBoundaries() if known is None else known
     calls = (
         partial(_align_source, source, max_record_bytes, known) for source in sources if source.file_bytes is not None
     )
@@ -156,7 +169,7 @@ def align_sources(
     return tuple(part for part in parts if part is not None)
 
 
-def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, str, int], int]) -> Source | None:
+def _align_source(source: Source, max_record_bytes: int, known: KnownBoundaries) -> Source | None:
     """A byte range moved to record boundaries; None if no record begins in it."""
     assert source.span is not None
     whole, expected = source.whole_file(), source.file_bytes
@@ -166,10 +179,11 @@ def _align_source(source: Source, max_record_bytes: int, known: dict[tuple[str, 
             raise CorruptRecordError(reason, path=source.path, expected=expected, got=file.size, hint="split it again")
         threads = 1 if source.remote is None else len(source.span)
         path, version = source.path, f"{file.version} {file.identity}"
-        unknown = [position for position in source.span if (path, version, position) not in known]
-        found = find_boundaries(file, get_engine(), unknown, max_record_bytes, threads=threads)
-    known.update(zip([(path, version, position) for position in unknown], found, strict=True))
-    begin, end = (known[path, version, position] for position in source.span)
+        unknown = [position for position in source.span if (path, version, position) not in known.found]
+        records = known.records_of(path, version) if threads == 1 else None
+        offsets = find_boundaries(file, get_engine(), unknown, max_record_bytes, threads=threads, records=records)
+    known.found.update(zip([(path, version, position) for position in unknown], offsets, strict=True))
+    begin, end = (known.found[path, version, position] for position in source.span)
     if begin > end:
         reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"

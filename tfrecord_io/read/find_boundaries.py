@@ -4,7 +4,8 @@ A header is found by testing at every byte whether the CRC of a length matches. 
 hold headers, even a whole TFRecord file. So a chain of records must lead from it to the end of the file, or far enough,
 through `_CHAIN_RECORDS` records and the `_CHAIN_BYTES`, or four times these bytes: a chain inside a payload
 ends with it. A truncated file inside a payload continues as if the end of the payload were its own, so the checksums of
-payloads are checked, but for those of records that are longer than what is read at a time.
+payloads are checked, but for those of records that are longer than what is read at a time. Positions that are nearer
+to each other than a chain is long have the most of it in common, which is read once.
 
 Damage ends a chain, too, as where the last record of a file is damaged. So where intact records follow a byte, but no
 chain is long enough, a boundary is searched for before the byte, as far as a chain is long, and the records are
@@ -17,6 +18,7 @@ the false boundary is read: it continues beyond it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -33,6 +35,41 @@ _CHAIN_BYTES = (3 << 19, 16 * MIB)
 _SPARE_BYTES = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 _LONG_CHAIN = 4  # times the bytes of a chain: as long as one needs to be, however few records it has
 _CHECKS = 8
+_FIRST_BYTES = 128 << 10  # searched for headers in a file on a disk, of which most have shorter records
+_NONE = np.empty(0, np.int64)
+
+
+class IntactRecords:
+    """Records of a file that were found intact, one after the other: searches that follow them do not read them again.
+
+    Those far before the last one are let go.
+    """
+
+    def __init__(self) -> None:
+        self._buffer = np.empty(0, np.uint8)
+        # int64: where records begin, and where the last one of the block ends; the next block begins there.
+        self._blocks = list[Array]()
+
+    def buffer(self, size: int) -> Array:
+        """Memory for as many bytes, which is used again."""
+        if len(self._buffer) != size:
+            self._buffer = np.empty(size, np.uint8)
+        return self._buffer
+
+    def ends(self, offset: int) -> Array:
+        """Where the record at an offset ends, and others after it: int64, empty if it was not found."""
+        at = bisect_right(self._blocks, offset, key=lambda block: int(block[0])) - 1
+        block = self._blocks[at] if at >= 0 else _NONE
+        row = int(block.searchsorted(offset))
+        return block[row + 1 :] if row < len(block) and block[row] == offset else _NONE
+
+    def add(self, offset: int, ends: Array, kept_bytes: int) -> None:
+        """Add records from an offset on, of which the last `kept_bytes` are kept."""
+        if self._blocks and self._blocks[-1][-1] != offset:
+            self._blocks.clear()
+        self._blocks.append(np.concatenate([[offset], ends]))
+        first = bisect_right(self._blocks, int(ends[-1]) - kept_bytes, key=lambda block: int(block[-1]))
+        del self._blocks[:first]
 
 
 def find_boundaries(
@@ -42,26 +79,31 @@ def find_boundaries(
     max_record_bytes: int = LIMITS.MAX_RECORD_BYTES,
     *,
     threads: int = 1,
+    records: IntactRecords | None = None,
 ) -> list[int]:
     """Find the first record boundary at or after each position, an offset; the file's size where none is certain.
 
     The first byte of the file is a boundary, and so is its end; a compressed file has no other. A header that states
     more than `max_record_bytes` is none. With several `threads`, so many positions are searched from at a time, which
-    is faster where reading is waiting. CorruptRecordError if so many false headers follow a position that the search
-    was given up.
+    is faster where reading is waiting. Those of `records` are not read again, and those read are added, but with
+    `threads`. CorruptRecordError if so many false headers follow a position that the search was given up.
     """
-    calls = (partial(_BoundarySearch(file, engine, max_record_bytes).find, position) for position in positions)
+    shared = (IntactRecords() if records is None else records) if threads == 1 else None
+    searches = (_BoundarySearch(file, engine, max_record_bytes, shared) for _ in positions)
+    calls = (partial(search.find, position) for search, position in zip(searches, positions, strict=True))
     return list(ordered(calls, threads, "boundaries"))
 
 
 class _BoundarySearch:
     """The search from one position on."""
 
-    def __init__(self, file: RandomAccessFile, engine: Engine, max_record_bytes: int) -> None:
+    def __init__(
+        self, file: RandomAccessFile, engine: Engine, max_record_bytes: int, records: IntactRecords | None
+    ) -> None:
         self._file, self._engine, self._max_record_bytes = file, engine, max_record_bytes
+        self._records = IntactRecords() if records is None else records
         self._end = file.size
         self._window_bytes = min(file.block_bytes, _CHAIN_BYTES[file.is_local] * 4 // 3)
-        self._block: BlockReader.Buffer | None = None  # the memory of what is read of chains
         self._begin, self._window = 0, np.empty(0, np.uint8)  # what is searched for headers
         self._rejected: set[int] = set()  # offsets from which no chain leads on
         self._begins_intact = False  # the chain that was rejected last has a record
@@ -117,6 +159,8 @@ class _BoundarySearch:
 
     def _headers(self, begin: int) -> Iterator[int]:
         size, searched = self._window_bytes, False
+        if self._file.is_local:
+            size = min(size, _FIRST_BYTES)
         while begin < self._end:
             stop = min(begin + size, self._end)
             self._begin, self._window = begin, self._file.read(begin, stop)
@@ -133,46 +177,53 @@ class _BoundarySearch:
 
     def _is_proven(self, begin: int) -> bool:
         """True if the chain of records from `begin` on leads to the end of the file, or far enough."""
-        chain = [begin]
-        while (offset := chain[-1]) < self._end and offset not in self._rejected:
-            sizes, fault = self._intact(offset)
-            if fault is not None and not len(sizes):
+        chain, offset, count = [np.array([begin])], begin, 0
+        fault: Fault | None = None
+        while offset < self._end and offset not in self._rejected:
+            ends, fault = self._intact(offset)
+            is_unread = fault is None and not len(ends)
+            if is_unread:
+                if self._is_long(offset - begin, count):
+                    return True  # through records that were not read, to a header
+                ends, fault = self._skip(offset)
+            if not len(ends):
                 break
-            if len(sizes):
-                chain += (offset + np.cumsum(sizes)).tolist()
-                if self._is_long(chain):
-                    return True
-                if fault is not None:
-                    break
-            elif self._is_long(chain):
-                return True  # through records that were not read, to a header
-            elif not self._skip(chain):
+            chain.append(ends)
+            offset, count = int(ends[-1]), count + len(ends)
+            if not is_unread and self._is_long(offset - begin, count):
+                return True
+            if fault is not None:
                 break
-        if offset == self._end:
+        if offset == self._end and fault is None:
             return True
-        self._rejected.update(chain)
-        self._begins_intact = len(chain) > 1
+        self._rejected.update(np.concatenate(chain).tolist())
+        self._begins_intact = count > 0
         return False
 
-    def _is_long(self, chain: list[int]) -> bool:
-        size, chain_bytes = chain[-1] - chain[0], _CHAIN_BYTES[self._file.is_local]
-        return (size >= chain_bytes and len(chain) > _CHAIN_RECORDS) or size >= _LONG_CHAIN * chain_bytes
+    def _is_long(self, size: int, records: int) -> bool:
+        chain_bytes = _CHAIN_BYTES[self._file.is_local]
+        return (size >= chain_bytes and records >= _CHAIN_RECORDS) or size >= _LONG_CHAIN * chain_bytes
 
     def _intact(self, offset: int) -> tuple[Array, Fault | None]:
-        """Frame sizes of the next intact records, and the fault that follows.
+        """Where the next intact records end, and the fault that follows.
 
         Neither, where there is the header of a record that is longer than what is read at a time.
         """
+        if len(ends := self._records.ends(offset)):
+            return ends, None
         at = offset - self._begin
+        sizes, fault, is_long = _NONE, None, False
         if 0 <= at < len(self._window):
             sizes, fault, is_long = self._scan_frames(self._window[at : at + self._window_bytes], offset)
-            if len(sizes) or fault is not None or is_long:
-                return sizes, fault
-        if self._block is None:
-            self._block = np.empty(self._window_bytes, np.uint8)
-        stop = min(offset + self._window_bytes, self._end)
-        self._spent += stop - offset
-        return self._scan_frames(self._file.read(offset, stop, self._block), offset)[:2]
+        if not len(sizes) and fault is None and not is_long:
+            stop = min(offset + self._window_bytes, self._end)
+            self._spent += stop - offset
+            data = self._file.read(offset, stop, self._records.buffer(self._window_bytes))
+            sizes, fault, _ = self._scan_frames(data, offset)
+        ends = offset + np.cumsum(sizes)
+        if len(ends):
+            self._records.add(offset, ends, kept_bytes=2 * _CHAIN_BYTES[self._file.is_local])
+        return ends, fault
 
     def _scan_frames(self, data: BlockReader.Buffer, offset: int) -> tuple[Array, Fault | None, bool]:
         """Frame sizes of the intact records, the fault after them, and True if the frame there is long."""
@@ -185,18 +236,15 @@ class _BoundarySearch:
             self._spent += following
         return frames.lengths + FrameHeader.FRAME_BYTES, fault, following > self._window_bytes
 
-    def _skip(self, chain: list[int]) -> bool:
-        """Add the end of a long record, which is not read, to a chain; False if the file ends inside it.
+    def _skip(self, offset: int) -> tuple[Array, Fault | None]:
+        """Where a long record ends, which is not read; nothing if the file ends inside it.
 
-        The last record of the file is read: it must be intact.
+        The last record of the file is read: its fault is the second value.
         """
-        offset = chain[-1]
-        end = offset + FrameHeader(self._file.read(offset, offset + FrameHeader.BYTES)).frame_size
+        end, fault = offset + FrameHeader(self._file.read(offset, offset + FrameHeader.BYTES)).frame_size, None
         if end > self._end:
-            return False
-        chain.append(end)
-        if end < self._end:
-            return True
-        self._spent += end - offset
-        _, fault = self._engine.scan(self._file.read(offset, end), max_record_bytes=self._max_record_bytes)
-        return fault is None
+            return _NONE, None
+        if end == self._end:
+            self._spent += end - offset
+            _, fault = self._engine.scan(self._file.read(offset, end), max_record_bytes=self._max_record_bytes)
+        return np.array([end]), fault

@@ -35,7 +35,7 @@ from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.columns import MessageBatchBuilder, Observation
-    from tfrecord_io.read.byte_ranges import SplitFiles
+    from tfrecord_io.read.byte_ranges import KnownBoundaries, SplitFiles
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
     from tfrecord_io.read.type_suggestions import Suggestion
@@ -585,10 +585,10 @@ class Scan:
             return [*parts]
         return [part.with_options(threads=1) for part in parts]
 
-    def align_ranges(self, known: dict[tuple[str, str, int], int] | None = None) -> Self:
+    def align_ranges(self, known: KnownBoundaries | None = None) -> Self:
         """Find the records that begin in the byte ranges of `split`, in the files.
 
-        `known` keeps the boundaries that are found, by path, version and byte, for the ranges beside these.
+        `known` keeps the boundaries that are found for the ranges beside these.
         CorruptRecordError if a file was changed since it was split.
         """
         if self.sources.are_of_manifest or all(source.file_bytes is None for source in self.sources):

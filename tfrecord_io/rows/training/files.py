@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,9 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdent
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
 from tfrecord_io.store import Source, Sources
+
+if TYPE_CHECKING:
+    from tfrecord_io.read import KnownBoundaries
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
@@ -81,7 +84,7 @@ class Files(RowSource):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, str, int], int] | None = None,
+        boundaries: KnownBoundaries | None = None,
     ) -> list[FileEpochs]:
         return FileEpochs(self.scan, options, seed, counts).parts(epoch, count, sizes, boundaries)
 
@@ -347,11 +350,7 @@ class FileEpochs(Epochs):
         return pieces
 
     def parts(
-        self,
-        epoch: int,
-        count: int,
-        sizes: Sequence[int] | None = None,
-        boundaries: dict[tuple[str, str, int], int] | None = None,
+        self, epoch: int, count: int, sizes: Sequence[int] | None = None, boundaries: KnownBoundaries | None = None
     ) -> list[FileEpochs]:
         """The canonical parts of an epoch: byte ranges of about equal size, or with `sizes` runs of so many records.
 

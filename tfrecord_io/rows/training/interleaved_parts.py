@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +22,9 @@ from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows
 from tfrecord_io.rows.training.epochs import EpochReader, NumberedBatch, RowFacts
+
+if TYPE_CHECKING:
+    from tfrecord_io.read import KnownBoundaries
 
 
 class PartRows(EpochReader):
@@ -118,10 +121,10 @@ class PartRows(EpochReader):
 class PartsReader:
     """Reads parts together, if they are opened before the first row is asked for."""
 
-    def __init__(self, boundaries: dict[tuple[str, str, int], int] | None = None) -> None:
+    def __init__(self, boundaries: KnownBoundaries | None = None) -> None:
         """`boundaries` of byte ranges, which neighbouring parts share: see `Scan.align_ranges`."""
         self._opened = list[PartRows]()  # not in a group so far
-        self.boundaries = {} if boundaries is None else boundaries
+        self.boundaries = boundaries
 
     def open(self, part: PartRows) -> PartRows:
         """Read a part with the others that are opened."""

@@ -324,6 +324,8 @@ class LaneBatching(Batching):
         seat: Seat,
         counts: Any = None,
     ) -> None:
+        from tfrecord_io.read import KnownBoundaries  # for parts only
+
         self._counts = counts
         self._source, self._order, self._seat = source, order, seat
         self._of_parts = replace(options, worker=None, uneven="keep", parts=None, state=None)
@@ -331,7 +333,7 @@ class LaneBatching(Batching):
         self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
         # Each lane has a part of the shuffle buffer.
         self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
-        self._boundaries: dict[tuple[str, str, int], int] = {}  # of byte ranges, which all epochs have in common
+        self._boundaries = KnownBoundaries()  # of byte ranges, which all epochs have in common
         self._lanes = LaneReader()
         self._lacks: int | None = None  # the part whose rows ended too early
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
@@ -21,6 +21,9 @@ from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.epochs import Epochs
 from tfrecord_io.rows.training.iterator_state import ReadIdentity
 from tfrecord_io.store import Source
+
+if TYPE_CHECKING:
+    from tfrecord_io.read import KnownBoundaries
 
 
 class RowSource(ABC):
@@ -114,7 +117,7 @@ class RowSource(ABC):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, str, int], int] | None = None,
+        boundaries: KnownBoundaries | None = None,
     ) -> Sequence[Epochs]:
         """The rows of each of `count` canonical parts of an epoch; see `rows/training/order.py`.
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import starmap
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from tfrecord_io.rows.training.files import FileEpochs, Files
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
+
+if TYPE_CHECKING:
+    from tfrecord_io.read import KnownBoundaries
 
 _BITS = 24  # lower bits of a row number: the window in its episode; the upper ones are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
@@ -333,7 +336,7 @@ class Windows(RowSource):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: dict[tuple[str, str, int], int] | None = None,
+        boundaries: KnownBoundaries | None = None,
     ) -> list[WindowEpochs]:
         parts = FileEpochs(self.episodes, options, seed).parts(epoch, count, boundaries=boundaries)
         return [WindowEpochs(self, options, seed, episodes=part) for part in parts]
