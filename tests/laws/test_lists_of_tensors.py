@@ -50,6 +50,17 @@ class Case(NamedTuple):
         assert tfr.read_table(path).schema.field("x").type == table.schema.field("x").type
         return path
 
+    def write_first(self, folder: Path) -> Path:
+        """A column of the first tensor of each list; null where there is none."""
+        path = folder / "first.tfrecord"
+        column = self.column()
+        begins = zip(column.offsets.to_pylist(), self.rows, strict=False)
+        firsts = pa.array([at if row else None for at, row in begins], pa.int64())
+        tensors = pa.concat_arrays([column.values, pa.nulls(1, column.type.value_type)])
+        storage = tensors.storage.take(firsts.fill_null(len(tensors) - 1))
+        tfr.write_tfrecord(pa.table({"x": pa.ExtensionArray.from_storage(tensors.type, storage)}), path)
+        return path
+
 
 @st.composite
 def cases(draw: st.DrawFn, *, missing: bool = False) -> Case:
@@ -263,16 +274,18 @@ def test_forms_without_room_are_refused(folder: Path, options: Any, message: str
         list(read_by(tfr.iter_arrays, path, batch_size=2, columns="x", **options))
 
 
+def write_missing_tensor(folder: Path) -> Path:
+    """Two rows, of which the second has a step without a value."""
+    lists, path = LISTS.column(), folder / "missing.tfrecord"
+    values = pa.concat_arrays([lists.values, pa.nulls(1, lists.type.value_type)])
+    table = pa.table({"x": pa.ListArray.from_arrays(pa.array([0, 1, 5], pa.int32()), values)})
+    tfr.write_tfrecord(table, path, record_type="sequence_example")
+    return path
+
+
 @pytest.mark.parametrize("ragged", ["pad", "offsets"])
 def test_a_list_without_a_tensor_is_an_error(folder: Path, ragged: Any) -> None:
-    table = pa.table({"x": LISTS.column()})
-    values = pa.concat_arrays([table["x"].chunk(0).flatten(), pa.nulls(1, table["x"].type.value_type)])
-    path = folder / "missing.tfrecord"
-    tfr.write_tfrecord(
-        pa.table({"x": pa.ListArray.from_arrays(pa.array([0, 1, 5], pa.int32()), values)}),
-        path,
-        record_type="sequence_example",
-    )
+    path = write_missing_tensor(folder)
     assert tfr.read_arrays(path)["x"][1][3] is None
     with pytest.raises(
         tfr.errors.DecodeError, match="record 1: feature 'x': an item of its list has no value"
@@ -301,3 +314,65 @@ def test_tensors_that_are_padded_to_a_length_have_room_for_the_other_axes(folder
     tfr.write_tfrecord({"x": tensors}, path)
     with pytest.raises(tfr.errors.DecodeError, match=r"record 1: .*the arrays of 2 rows, padded to the longest"):
         tfr.read_arrays(path, ragged="pad", max_length=3, pad_to=10**6)
+
+
+# ---- TensorFlow
+
+
+@given(
+    case=cases(missing=True), batch_size=st.integers(1, 8), most=lengths, drop_last=st.booleans(), lists=st.booleans()
+)
+def test_tensorflow_has_ragged_tensors(
+    folder: Path, case: Case, batch_size: int, most: Any, drop_last: bool, lists: bool
+) -> None:
+    """Of lists of tensors, and of the first tensor of each list."""
+    tf = pytest.importorskip("tensorflow")
+    rows: list[Any] = [None if row is None else cut(row, most) for row in case.rows]
+    empty = np.empty([size or 0 for size in case.axes], case.dtype).tolist()
+    if lists:
+        path, options = case.write(folder), {"max_length": most}
+        expected = [[tensor.tolist() for tensor in row or []] for row in rows]
+        axes: list[int | None] = [None, *case.axes]
+    else:
+        path, options = case.write_first(folder), {}
+        rows = [row[0] if row else None for row in case.rows]
+        expected = [empty if tensor is None else tensor.tolist() for tensor in rows]
+        axes = [*case.axes]
+    dataset = tfr.dataset(path).to_tf(batch_size=batch_size, drop_last=drop_last, missing="mask", **options)
+    spec = dataset.element_spec["x"]
+    assert spec.shape.as_list() == [batch_size if drop_last else None, *axes]
+    assert spec.ragged_rank == len(axes) - axes[::-1].index(None)
+    found, missing = [], []
+    for batch in dataset:
+        assert spec.is_compatible_with(batch["x"])
+        assert batch["x"].dtype == tf.as_dtype(case.dtype)
+        found += batch["x"].to_list()
+        missing += batch["x/mask"].numpy().tolist()
+    kept = len(rows) // batch_size * batch_size if drop_last else len(rows)
+    assert found == expected[:kept]
+    assert missing == [row is None for row in rows[:kept]]
+
+
+@given(case=cases(), batch_size=st.integers(1, 8), length=pads, ragged=st.sampled_from(["pad", "offsets"]))
+def test_tensorflow_has_the_other_forms(folder: Path, case: Case, batch_size: int, length: Any, ragged: Any) -> None:
+    pytest.importorskip("tensorflow")
+    rows = [row or [] for row in case.rows]
+    options: dict[str, Any] = {"ragged": ragged}
+    if ragged == "pad":
+        options |= {"pad_value": FILL, "pad_to": length}
+    dataset = tfr.dataset(case.write(folder)).to_tf(batch_size=batch_size, **options)
+    for batch, own in zip(dataset, parts(rows, batch_size), strict=True):
+        for name, spec in dataset.element_spec.items():
+            assert spec.is_compatible_with(batch[name]), name
+        if ragged == "pad":
+            check_padded({name: tensor.numpy() for name, tensor in batch.items()}, own, case, length)
+            continue
+        pairs = {name: (batch[name].flat_values.numpy(), batch[name].row_splits.numpy()) for name in ("x", "x/shape")}
+        check_offsets(pairs, own)
+
+
+def test_tensorflow_refuses_a_list_without_a_tensor(folder: Path) -> None:
+    pytest.importorskip("tensorflow")
+    dataset = tfr.dataset(write_missing_tensor(folder)).to_tf(batch_size=1)
+    with pytest.raises(Exception, match="'x': an item of its list: a record has no value, and a tensor cannot mark"):
+        list(dataset)

@@ -248,16 +248,30 @@ def test_tf_has_the_arrays(case: Case, tmp_path: Path) -> None:
         cells = [cell for batch in dataset.to_tf(batch_size=2) for cell in batch["image"]]
         case.check([cell.numpy() for cell in cells])
         return
-    with pytest.raises(tfr.errors.SchemaError, match=r"no tensor for rows of .*variable_shape_tensor"):
-        dataset.to_tf(batch_size=2)
-    if case.in_steps:
-        return
-    padded = [*dataset.to_tf(batch_size=2, ragged="pad")]
-    pairs = [pair for batch in padded for pair in zip(batch["image"], batch["image/shape"], strict=True)]
-    case.check([image.numpy()[tuple(map(slice, shape.numpy()))] for image, shape in pairs])
+    whole = dataset.to_tf(batch_size=2)
+    axes = [{"height": None, "width": 5, "depth": 3}[axis] for axis in case.axes]
+    assert whole.element_spec["image"].shape.as_list() == [None, *([None] if case.in_steps else []), *axes]
+    rows = [row for batch in whole for row in batch["image"].to_list()]
+    assert rows == [[array.tolist() for array in row] if case.in_steps else row[0].tolist() for row in case.rows()]
+    padded = [frames for batch in dataset.to_tf(batch_size=2, ragged="pad") for frames in unpadded(batch, case)]
+    case.check(padded)
     offsets = [*dataset.to_tf(batch_size=2, ragged="offsets")]
     pairs = [pair for batch in offsets for pair in zip(batch["image"], batch["image/shape"], strict=True)]
-    case.check([values.numpy().reshape(shape.numpy()) for values, shape in pairs])
+    if not case.in_steps:
+        case.check([values.numpy().reshape(shape.numpy()) for values, shape in pairs])
+        return
+    frames = [np.split(values.numpy(), np.cumsum(shapes.numpy().prod(axis=1))[:-1]) for values, shapes in pairs]
+    shapes = [shapes.numpy() for _, shapes in pairs]
+    case.check([list(map(np.reshape, row, own)) for row, own in zip(frames, shapes, strict=True)])
+
+
+def unpadded(batch: dict[str, Any], case: Case) -> list[Any]:
+    """The arrays of the rows of a batch that was padded."""
+    arrays = {name: tensor.numpy() for name, tensor in batch.items()}
+    if case.in_steps:
+        return lists_in_layout(arrays, "pad")
+    pairs = zip(arrays["image"], arrays["image/shape"], strict=True)
+    return [image[tuple(map(slice, shape))] for image, shape in pairs]
 
 
 @pytest.mark.parametrize("streaming", [True, False])

@@ -241,6 +241,15 @@ class Column:
         return tensor_types.axes_of(self.type)
 
     @property
+    def tensor_axes(self) -> tensor_types.Shape:
+        """The axes of the tensors of the column, or of those in its lists, as NumPy has them; None where they vary."""
+        if not self.is_list:
+            return self.dtype_and_shape[1]
+        value = self.type.value_field
+        metadata = {**(self.field.metadata or {}), **(value.metadata or {})}
+        return Column(pa.field("", value.type, metadata=metadata)).dtype_and_shape[1]
+
+    @property
     def permutation(self) -> tuple[int, ...] | None:
         """The stored axis of each logical axis; None if no axis is permuted."""
         return tensor_types.permutation_of(self.type)

@@ -70,6 +70,11 @@ class Column:
         return self._column.dtype_and_shape
 
     @property
+    def tensor_axes(self) -> tuple[int | None, ...]:
+        """Of tensors, and of lists of them: the sizes of their axes in NumPy, None where they vary."""
+        return self._column.tensor_axes
+
+    @property
     def list_shape(self) -> tuple[int | None, ...] | None:
         """The shape that a schema declares for the values of each list; None if it declares none, or one dimension."""
         return self._column.declared_shape

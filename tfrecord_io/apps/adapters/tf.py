@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,7 +63,8 @@ def to_tf(
         Of dicts by column. Numbers, bools, times and tensors are dense tensors; times and durations are int64, counts
         of the unit in the schema. Text and bytes are tf.string. Lists of a fixed length are dense tensors, others
         RaggedTensors, or as `ragged` says: the schema states the length, or all lists of the sample have one where no
-        schema tells. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
+        schema tells. Tensors of several shapes, and lists of them, are RaggedTensors in which each axis is ragged up
+        to the last one that varies. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
         column that may lack a value: those that are missing are 0, "" or empty. Each iteration over the dataset is
         one epoch, which is shuffled differently from the one before; ``tf.random.set_seed`` determines the order where
         `seed` does not. With `worker`, ``tf.distribute`` does not shard the dataset again. Errors in files are
@@ -136,7 +137,7 @@ class _Columns:
         self._rows = options.batch_size if options.drop_last and options.bucket_sizes is None else None
         self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
-        self._ragged: dict[str, np.dtype[Any]] = {}
+        self._ragged: dict[str, _Ragged] = {}
         layouts = options.layouts or None
         for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name), layouts=layouts)
@@ -149,7 +150,8 @@ class _Columns:
 
         if isinstance(array, tuple):
             is_bytes_list = not Column(field).is_variable_tensor and Column(field.type.value_type).is_bytes
-            self._add_ragged(name, array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field))
+            values = array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field)
+            self._add_ragged(name, _Ragged.of_lists(values))
             return
         padded = column.padded_shape(array, name)
         inner = array.shape[1:] if padded is None else padded
@@ -158,9 +160,7 @@ class _Columns:
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
         elif array.dtype.kind == "O":
-            self._add_ragged(
-                name, _image_values(column, field.name) if column.is_image else self._values(field, column)
-            )
+            self._add_ragged(name, self._rows_of_cells(field, column))
         else:
             self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(name, array))
         if self._masks:
@@ -169,21 +169,26 @@ class _Columns:
                 self.spec[f"{name}/mask"] = tf.TensorSpec(shape, tf.bool)
 
     @staticmethod
-    def _values(field: pa.Field, column: ColumnRepresentation) -> Array:
-        """An empty array with the shape and dtype of the items of lists, which may be tensors of one shape."""
-        if t.is_list(field.type) and isinstance(field.type.value_type, pa.FixedShapeTensorType):
-            options = replace(column.options, ragged="offsets")
-            in_lists = ColumnRepresentation(field, options, False, None, layouts=options.layouts)
-            (values, _), *_ = in_lists.empty_arrays().values()
-            return values
-        return _list_values(field)
+    def _rows_of_cells(field: pa.Field, column: ColumnRepresentation) -> _Ragged:
+        """Describe the tensors of rows that are objects: lists, tensors of several shapes, or lists of such."""
+        if column.is_image:
+            return _Ragged.of_lists(_image_values(column, field.name))
+        own, is_list = Column(field), Column(field).is_list
+        value = field.type.value_type if is_list else None
+        has_tensors = own.is_variable_tensor or (is_list and Column(value).is_variable_tensor)
+        if not has_tensors and not (t.is_list(field.type) and isinstance(value, pa.FixedShapeTensorType)):
+            return _list_rows(field)
+        offsets = replace(column.options, ragged={field.name: "offsets"}, pad_value=0)
+        as_offsets = ColumnRepresentation(field, offsets, False, None, layouts=offsets.layouts)
+        (values, _), *_ = as_offsets.empty_arrays().values()
+        return _Ragged(values, own.tensor_axes, in_lists=is_list) if has_tensors else _Ragged.of_lists(values)
 
-    def _add_ragged(self, name: str, values: Array) -> None:
+    def _add_ragged(self, name: str, rows: _Ragged) -> None:
         import tensorflow as tf
 
-        self._ragged[name] = values.dtype
-        shape = (self._rows, None, *values.shape[1:])
-        self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(name, values), ragged_rank=1)
+        self._ragged[name] = rows
+        shape = (self._rows, *rows.shape)
+        self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(name, rows.values), ragged_rank=rows.rank)
 
     def convert(self, batch: dict[str, Any]) -> dict[str, Any]:
         """Convert a batch to tensors, in the order of the spec."""
@@ -207,6 +212,8 @@ class _Columns:
         """Mask missing values; DecodeError without ``missing="mask"``."""
         if name not in self._text and not (name in self._ragged and not isinstance(array, tuple)):
             return array
+        if name in self._ragged and array.ndim > 1:  # lists of tensors, all of one length
+            array = _one_axis(array)
         cells, missing = _cells(array)
         if self._masks:
             return np.ma.MaskedArray(cells, missing | np.ma.getmaskarray(array))
@@ -231,10 +238,62 @@ class _Columns:
                 if missing.any():
                     raise DecodeError(_NO_VALUE, feature=name, hint='pass ragged="pad" and missing="mask"')
             return tf.RaggedTensor.from_row_splits(_numbers(values), offsets)
-        present = [cell for cell in array if cell is not None]
-        values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
-        lengths = np.array([0 if cell is None else len(cell) for cell in array], np.int64)
-        return tf.RaggedTensor.from_row_splits(_numbers(values), np.append(0, np.cumsum(lengths)))
+        return self._ragged[name].tensor(name, array)
+
+
+class _Ragged(NamedTuple):
+    """Rows of several shapes: tensors, or lists of them. A list of values is a tensor whose first axis varies."""
+
+    values: Array  # an empty array of the dtype of the values
+    axes: tuple[int | None, ...]  # of each tensor, None where they vary
+    in_lists: bool = False
+
+    @classmethod
+    def of_lists(cls, values: Array) -> _Ragged:
+        """Lists of any length, of values of one shape."""
+        return cls(values, (None, *values.shape[1:]))
+
+    @property
+    def shape(self) -> tuple[int | None, ...]:
+        """The static shape of a row."""
+        return (None, *self.axes) if self.in_lists else self.axes
+
+    @property
+    def rank(self) -> int:
+        """The number of partitions of a RaggedTensor: one for each axis up to the last one that varies."""
+        return len(self.shape) - self.shape[::-1].index(None)
+
+    def tensor(self, name: str, cells: Iterable[Any]) -> Any:
+        """The RaggedTensor of rows; those that are None are empty."""
+        import tensorflow as tf
+
+        if not self.in_lists:
+            empty = np.empty([size or 0 for size in self.axes], self.values.dtype)
+            return self._tensors([empty if cell is None else cell for cell in cells])
+        lists = [[] if cell is None else list(cell) for cell in cells]
+        tensors = [tensor for row in lists for tensor in row]
+        if any(tensor is None for tensor in tensors):
+            advice = "read it with read_table, which returns null, or exclude it"
+            raise DecodeError(f"an item of its list: {_NO_VALUE}", feature=name, hint=advice)
+        lengths = np.fromiter(map(len, lists), np.int64, len(lists))
+        return tf.RaggedTensor.from_row_lengths(self._tensors(tensors), lengths)
+
+    def _tensors(self, tensors: Sequence[Array]) -> Any:
+        """Join tensors, of which at least one axis varies, to one RaggedTensor."""
+        import tensorflow as tf
+
+        shapes = np.array([tensor.shape for tensor in tensors], np.int64).reshape(len(tensors), len(self.axes))
+        count = len(self.axes) - self.axes[::-1].index(None)  # of the axes that are partitions
+        flat = np.concatenate([self.values.reshape(-1), *(tensor.reshape(-1) for tensor in tensors)])
+        joined = _numbers(flat.reshape(int(shapes[:, :count].prod(axis=1).sum()), *self.axes[count:]))
+        for axis in reversed(range(count)):
+            blocks = shapes[:, :axis].prod(axis=1)  # each of which the axis divides
+            size = self.axes[axis]
+            if size is None:
+                joined = tf.RaggedTensor.from_row_lengths(joined, np.repeat(shapes[:, axis], blocks))
+            else:
+                joined = tf.RaggedTensor.from_uniform_row_length(joined, size, nrows=int(blocks.sum()))
+        return joined
 
 
 def _cells(array: Array) -> tuple[Array, Array]:
@@ -243,19 +302,32 @@ def _cells(array: Array) -> tuple[Array, Array]:
     return cells, np.fromiter((cell is None for cell in cells.flat), np.bool_, cells.size).reshape(cells.shape)
 
 
-def _list_values(field: pa.Field) -> Array:
+def _one_axis(lists: Array) -> Array:
+    """Lists of one length as an array of objects with a cell for each list, None where all its items are."""
+    rows = np.empty(len(lists), object)
+    for row, items in enumerate(np.ma.getdata(lists)):
+        rows[row] = None if len(items) and all(item is None for item in items) else items
+    return rows
+
+
+def _list_rows(field: pa.Field) -> _Ragged:
+    """Describe rows of lists of numbers or times, or of lists of such lists; SchemaError for other rows."""
+    is_nested = Column(field).is_list and Column(field.type.value_type).is_list
+    lists = pa.field(field.name, field.type.value_type, metadata=field.metadata) if is_nested else field
+    return _Ragged(_list_values(field, lists), Column(lists).list_shape or (None,), in_lists=is_nested)
+
+
+def _list_values(field: pa.Field, lists: pa.Field | None = None) -> Array:
     """Empty array with the dtype of the values of lists; SchemaError if rows are not lists of numbers or times."""
-    values = field.type.value_type if t.is_list(field.type) or t.is_large_list(field.type) else None
+    type_ = field.type if lists is None else lists.type
+    values = type_.value_type if t.is_list(type_) or t.is_large_list(type_) else None
     array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
     if array is None or array.dtype.kind == "O":
         reason = f"TensorFlow has no tensor for rows of {field.type}"
         column = None if values is None else Column(values)
         is_text = column is not None and (column.is_text or column.is_bytes)
         has_strings = is_text or (values is not None and t.is_dictionary(values))
-        is_padded = has_strings or Column(field).is_variable_tensor
-        advice = 'exclude it, or pass ragged="pad"' if is_padded else "exclude it"
-        if column is not None and column.is_variable_tensor:
-            advice = "exclude it, or declare tfr.image(…, resize=(height, width)) in its place"
+        advice = 'exclude it, or pass ragged="pad"' if has_strings else "exclude it"
         raise SchemaError(reason, feature=field.name, got=str(field.type), hint=advice)
     return array
 

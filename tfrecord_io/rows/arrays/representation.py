@@ -267,9 +267,9 @@ class ColumnRepresentation:
         if self.decoder is not None:
             return self.decoder.padded_shape(self.layout.length)
         if column.has_tensor_lists:
-            return (length, *Column(self.field.type.value_field).axes)
+            return (length, *column.tensor_axes)
         is_tensor = column.is_variable_shape_tensor
-        declared = column.axes if is_tensor else column.declared_shape or (None, *empty.shape[2:])
+        declared = column.tensor_axes if is_tensor else column.declared_shape or (None, *empty.shape[2:])
         return (length, *declared[1:])
 
     def no_images(self) -> Array | None:
