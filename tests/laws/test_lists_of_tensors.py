@@ -1,4 +1,4 @@
-"""Lists of tensors of several shapes: each form of arrays has the tensors that NumPy made, and their shapes.
+"""Lists of tensors of several shapes, and of lists: each form of arrays has what NumPy made, and their shapes.
 
 A case draws the shapes (lists without a tensor, tensors without a value, missing lists), and which axes are of one
 size by the type.
@@ -32,15 +32,19 @@ class Case(NamedTuple):
     rows: list[Row]
     axes: tuple[int | None, ...]  # of the type
     dtype: str
+    as_lists: bool = False  # tensors of one axis are Arrow's lists
 
     def column(self) -> pa.Array:
         tensors = [tensor for row in self.rows for tensor in row or []]
-        type_ = variable_shape_tensor(pa.from_numpy_dtype(self.dtype), self.axes)
-        cells = [{"data": tensor.reshape(-1).tolist(), "shape": [*tensor.shape]} for tensor in tensors]
-        storage = pa.array(cells, type_.storage_type)
         offsets = np.cumsum([0, *(len(row or []) for row in self.rows)])
         missing = pa.array([row is None for row in self.rows])
-        values = pa.ExtensionArray.from_storage(type_, storage)
+        number = pa.from_numpy_dtype(self.dtype)
+        if self.as_lists:
+            values = pa.array([tensor.tolist() for tensor in tensors], pa.list_(number))
+        else:
+            type_ = variable_shape_tensor(number, self.axes)
+            cells = [{"data": tensor.reshape(-1).tolist(), "shape": [*tensor.shape]} for tensor in tensors]
+            values = pa.ExtensionArray.from_storage(type_, pa.array(cells, type_.storage_type))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
 
     def write(self, folder: Path, **options: Any) -> Path:
@@ -57,8 +61,12 @@ class Case(NamedTuple):
         begins = zip(column.offsets.to_pylist(), self.rows, strict=False)
         firsts = pa.array([at if row else None for at, row in begins], pa.int64())
         tensors = pa.concat_arrays([column.values, pa.nulls(1, column.type.value_type)])
-        storage = tensors.storage.take(firsts.fill_null(len(tensors) - 1))
-        tfr.write_tfrecord(pa.table({"x": pa.ExtensionArray.from_storage(tensors.type, storage)}), path)
+        if self.as_lists:
+            first = tensors.take(firsts)
+        else:
+            storage = tensors.storage.take(firsts.fill_null(len(tensors) - 1))
+            first = pa.ExtensionArray.from_storage(tensors.type, storage)
+        tfr.write_tfrecord(pa.table({"x": first}), path)
         return path
 
 
@@ -70,6 +78,7 @@ def cases(draw: st.DrawFn, *, missing: bool = False) -> Case:
     shape = st.tuples(*(st.integers(0, 3) if axis is None else st.just(axis) for axis in axes))
     row = st.lists(shape, max_size=4)
     shapes = draw(st.lists(st.none() | row if missing else row, min_size=1, max_size=7))
+    as_lists = len(axes) == 1 and draw(st.booleans())
     numbers = iter(range(1, 10_000))
     rows: list[Row] = [
         None
@@ -77,7 +86,7 @@ def cases(draw: st.DrawFn, *, missing: bool = False) -> Case:
         else [np.array([next(numbers) for _ in range(int(np.prod(s)))], dtype).reshape(s) for s in row]
         for row in shapes
     ]
-    return Case(rows, axes, dtype)
+    return Case(rows, axes, dtype, as_lists)
 
 
 def same(found: Any, expected: Array) -> bool:

@@ -232,8 +232,13 @@ class Column:
 
     @property
     def has_tensor_lists(self) -> bool:
-        """True for lists of tensors of shapes that vary."""
-        return self.is_list and tensor_types.is_variable_shape_tensor(self.type.value_type)
+        """True for lists of tensors of shapes that vary; a list of values is a tensor of one axis."""
+        if not self.is_list:
+            return False
+        value = self.type.value_type
+        if pa.types.is_list(value) or pa.types.is_large_list(value):
+            return not value.value_type.num_fields and not tensor_types.is_any_tensor(value.value_type)
+        return tensor_types.is_variable_shape_tensor(value)
 
     @property
     def axes(self) -> tensor_types.Shape:
@@ -243,11 +248,9 @@ class Column:
     @property
     def tensor_axes(self) -> tensor_types.Shape:
         """The axes of the tensors of the column, or of those in its lists, as NumPy has them; None where they vary."""
-        if not self.is_list:
-            return self.dtype_and_shape[1]
-        value = self.type.value_field
-        metadata = {**(self.field.metadata or {}), **(value.metadata or {})}
-        return Column(pa.field("", value.type, metadata=metadata)).dtype_and_shape[1]
+        from tfrecord_io.columns.arrow.output.to_numpy import tensor_axes
+
+        return tensor_axes(self.field)
 
     @property
     def permutation(self) -> tuple[int, ...] | None:

@@ -226,16 +226,47 @@ def test_a_list_of_text_that_lacks_a_value(tmp_path: Path, values: Any) -> None:
 
 
 def test_advice_about_lists_is_one_that_helps(tmp_path: Path) -> None:
-    columns = {"text": [["a"], []], "cost": [[Decimal("1.5")], []], "deep": [[[1], [2, 3]], [[4]]]}
+    columns = {"text": [["a"], []], "cost": [[Decimal("1.5")], []], "deep": [[["a"], ["b", "c"]], [["d"]]]}
     tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
     dataset = tfr.dataset(tmp_path / "a.tfrecord")
     for name, advice in {
         "text": 'exclude it, or pass ragged="pad"',
         "cost": "exclude it",
-        "deep": "exclude it",
+        "deep": 'exclude it, or pass ragged="pad"',
     }.items():
         with pytest.raises(tfr.errors.SchemaError, match=f"TensorFlow has no tensor for .*; {advice}$"):
             dataset.select([name]).to_tf(batch_size=2)
+
+
+def test_lists_of_lists_are_ragged_or_padded(tmp_path: Path) -> None:
+    columns = {"n": [[[1], [2, 3]], []], "text": [[["a"], ["b", "c"]], []], "bytes": [[[b"a"], [b"b", b"c"]], []]}
+    pairs = {"pair": [[[1.0, 2.0]], []]}
+    schema = {"pair": pa.list_(pa.list_(pa.float32(), 2))}
+    tfr.write_tfrecord(columns | pairs, tmp_path / "a.tfrecord", record_type="sequence_example")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord", schema_overrides=schema)
+    (batch,) = dataset.select(["n", "pair"]).to_tf(batch_size=2)
+    assert batch["n"].to_list() == columns["n"]
+    assert batch["n"].shape.as_list() == [2, None, None]
+    assert batch["pair"].to_list() == pairs["pair"]
+    assert batch["pair"].shape.as_list() == [2, None, 2]
+    padded = {"n": [[[1, 0], [2, 3]], [[0, 0], [0, 0]]], "text": [[[b"a", b""], [b"b", b"c"]], [[b"", b""]] * 2]}
+    (batch,) = dataset.to_tf(batch_size=2, ragged="pad")
+    for name, own in {**padded, "bytes": padded["text"]}.items():
+        assert batch[name].numpy().tolist() == own
+        assert batch[f"{name}/shape"].numpy().tolist() == [[[1], [2]], [[0], [0]]]
+    (batch,) = dataset.to_tf(batch_size=2, ragged="offsets")
+    for name, flat in {"n": [1, 2, 3], "text": [b"a", b"b", b"c"], "bytes": [b"a", b"b", b"c"]}.items():
+        assert batch[name].to_list() == [flat, []]
+
+
+def test_lists_of_a_declared_shape_have_it(tmp_path: Path) -> None:
+    lists = {"x": [[1.0, 2.0, 3.0, 4.0], [], [1.0, 2.0]]}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord", embed_schema=False)
+    declared = tfr.tensor("float32", (None, 2), encoding="list")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": declared}).to_tf(batch_size=3)
+    assert dataset.element_spec["x"] == tf.RaggedTensorSpec((None, None, 2), tf.float32, ragged_rank=1)
+    (batch,) = dataset
+    assert batch["x"].to_list() == [[[1.0, 2.0], [3.0, 4.0]], [], [[1.0, 2.0]]]
 
 
 def test_tensors_of_different_shapes_are_ragged_or_padded(tmp_path: Path) -> None:

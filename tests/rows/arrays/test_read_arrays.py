@@ -207,8 +207,9 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
     arrays = tfr.read_arrays(tmp_path / "s.tfrecord")
     assert [[step.tolist() for step in row] for row in arrays["uneven"]] == [[[1], [2, 3]], [[], [4]]]
     assert [[step.tolist() for step in row] for row in arrays["even"]] == table["even"].to_pylist()
-    with pytest.raises(tfr.errors.SchemaError, match="cannot represent lists of lists"):
-        tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
+    arrays = tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
+    assert arrays["even"].tolist() == table["even"].to_pylist()
+    assert arrays["uneven"].tolist() == [[[1, 0], [2, 3]], [[0, 0], [4, 0]]]
     arrays = tfr.read_arrays(data / "sequence.tfrecord")
     assert len({len(array) for array in arrays.values()}) == 1
 
@@ -225,6 +226,25 @@ def test_feature_lists_of_tensors_keep_their_dtype(tmp_path: Path, engine: str, 
     for array in (at_once, batch["x"]):
         assert array.dtype == dtype
         assert np.array_equal(array, np.stack([steps, steps[::-1]]))
+
+
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U2", "S3", "datetime64[s]", "float16", "uint8"])
+def test_feature_lists_of_tensors_of_several_shapes_keep_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
+    dtype = Dtype.of_name(name).dtype
+    rows = [[np.ones((size, 2)).astype(dtype) for size in sizes] for sizes in ((1, 2), (), (3,))]
+    payloads = [sequence_example({}, {"x": [blobs(step.tobytes()) for step in row]}) for row in rows]
+    schema = {"x": tfr.sequence(tfr.tensor(name, (None, 2)))}
+    path = written(tmp_path / "a.tfrecord", payloads)
+    padded = tfr.read_arrays(path, schema=schema, ragged="pad")
+    values, offsets = tfr.read_arrays(path, schema=schema, ragged="offsets")["x"]
+    assert (padded["x"].dtype, padded["x"].shape, values.dtype) == (dtype, (3, 2, 3, 2), dtype)
+    for row, steps in enumerate(rows):
+        flat = np.concatenate([np.empty(0, dtype), *(step.reshape(-1) for step in steps)])
+        assert np.array_equal(values[offsets[row] : offsets[row + 1]], flat)
+        assert padded["x/length"][row] == len(steps)
+        for at, step in enumerate(steps):
+            assert np.array_equal(padded["x"][row, at, : len(step)], step)
+            assert padded["x/shape"][row, at].tolist() == [len(step), 2]
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (4,), (1, 4), (2, 1, 2), (), (0, 3)])

@@ -128,14 +128,11 @@ def test_options_that_cannot_be(folder: Path, options: Any, error: type[Exceptio
 
 
 @pytest.mark.parametrize(("options", "named"), [({"pad_to": 2}, "pad_to=2"), ({"max_length": 1}, "max_length=1")])
-def test_lists_of_lists_have_no_length(folder: Path, options: Any, named: str) -> None:
+def test_lists_of_lists_of_lists_have_no_length(folder: Path, options: Any, named: str) -> None:
     path = folder / "n.tfrecord"
-    column = [[[1], [2, 3]], [[4]]]
-    rows = {"n": column, "x": [[1, 2], [3]]}
-    tfr.write_tfrecord(rows, path, record_type="sequence_example")
-    with pytest.raises(
-        tfr.errors.SchemaError, match=f"'n': {named} cannot represent lists of lists; .*other columns in a dict"
-    ):
+    tfr.write_tfrecord({"n": [[[[1], [2]]], [[[3]]]], "x": [[1, 2], [3]]}, path)
+    message = f"'n': {named} cannot represent lists of lists of lists; .*other columns in a dict"
+    with pytest.raises(tfr.errors.SchemaError, match=message):
         read_by(tfr.read_arrays, path, **options)
     ((name, value),) = options.items()
     assert len(read_by(tfr.read_arrays, path, **{name: {"x": value}})["x"]) == 2

@@ -149,13 +149,15 @@ class _Columns:
         import tensorflow as tf
 
         if isinstance(array, tuple):
-            is_bytes_list = not Column(field).is_variable_tensor and Column(field.type.value_type).is_bytes
-            values = array[0] if is_bytes_list or array[0].dtype.kind != "O" else _list_values(field)
+            *_, item = Column(field).walk()
+            values = array[0] if Column(item).is_bytes or array[0].dtype.kind != "O" else _list_values(field)
             self._add_ragged(name, _Ragged.of_lists(values))
             return
         padded = column.padded_shape(array, name)
         inner = array.shape[1:] if padded is None else padded
-        type_ = field.type.value_type if array.ndim > 1 and Column(field).is_list else field.type
+        type_ = field.type
+        for _ in array.shape[1:]:
+            type_ = type_.value_type if Column(type_).is_list else type_
         if array.dtype.kind == "T" or (not column.is_image and array.dtype.kind == "O" and Column(type_).is_bytes):
             self._text.add(name)
             self.spec[name] = tf.TensorSpec((self._rows, *inner), tf.string)
@@ -176,11 +178,14 @@ class _Columns:
         own, is_list = Column(field), Column(field).is_list
         value = field.type.value_type if is_list else None
         has_tensors = own.is_variable_tensor or (is_list and Column(value).is_variable_tensor)
-        if not has_tensors and not (t.is_list(field.type) and isinstance(value, pa.FixedShapeTensorType)):
+        has_fixed = is_list and (isinstance(value, pa.FixedShapeTensorType) or t.is_fixed_size_list(value))
+        if not has_tensors and not has_fixed:
             return _list_rows(field)
         offsets = replace(column.options, ragged={field.name: "offsets"}, pad_value=0)
         as_offsets = ColumnRepresentation(field, offsets, False, None, layouts=offsets.layouts)
         (values, _), *_ = as_offsets.empty_arrays().values()
+        if values.dtype.kind in "OT":
+            return _list_rows(field)
         return _Ragged(values, own.tensor_axes, in_lists=is_list) if has_tensors else _Ragged.of_lists(values)
 
     def _add_ragged(self, name: str, rows: _Ragged) -> None:

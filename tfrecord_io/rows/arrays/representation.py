@@ -217,7 +217,9 @@ class ColumnRepresentation:
 
     def _lists_of_one_shape(self, arrays: list[pa.Array], column: Column) -> Ragged | None:
         """The rows of lists of tensors whose type has several shapes, but which all have one; else None."""
-        if not column.has_tensor_lists or any(column.missing_step(a, as_objects=False) is not None for a in arrays):
+        if not column.has_tensor_lists or Column(self.field.type.value_type).is_list:
+            return None
+        if any(column.missing_step(a, as_objects=False) is not None for a in arrays):
             return None
         rows = Ragged.join([self._truncate(column.tensor_lists(a)) for a in arrays], self.options.thread_count)
         assert isinstance(rows, TensorLists)
@@ -468,7 +470,7 @@ class TableRepresentation:
 
 
 def has_tensor_lists(field: pa.Field) -> bool:
-    """True for columns of lists of tensors of several shapes, which are not resized to one."""
+    """True for columns of lists of tensors of several shapes, or of lists, which are not resized to one."""
     return Column(field.type).has_tensor_lists and image_decoder(field) is None
 
 
@@ -577,10 +579,11 @@ def _refuse_nested(fields: list[pa.Field], options: RepresentationOptions) -> No
         if layout.ragged in (None, "object", "csr") and layout.max_length is None:
             continue
         is_list = Column(value).is_list and not pa.types.is_fixed_size_list(value)
+        is_deep = is_list and not has_tensor_lists(field)
         is_packed = layout.packed and has_tensor_lists(field)
-        if is_list or is_packed:
+        if is_deep or is_packed:
             of_length = layout.named_by if layout.max_length is None else f"max_length={layout.max_length}"
-            values = "lists" if is_list else "arrays of several shapes"
+            values = "lists of lists" if is_deep else "lists" if is_list else "arrays of several shapes"
             reason = f"{of_length or f'ragged={layout.ragged!r}'} cannot represent lists of {values}"
             advice = 'pass ragged="object"' if of_length is None else "name other columns in a dict"
             if not is_list:

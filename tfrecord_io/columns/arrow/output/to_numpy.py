@@ -263,7 +263,7 @@ class Ragged:
 
 
 class TensorLists(Ragged):
-    """Rows of lists of tensors of several shapes.
+    """Rows of lists of tensors of several shapes, or of lists, which are tensors of one axis.
 
     ``values[offsets[i]:offsets[i + 1]]`` are the values of all tensors of row i, each in C order; ``steps`` has the
     shapes of its tensors as row i: its values are int64 [tensors, rank]. ``axes`` are the sizes that all tensors have
@@ -278,11 +278,10 @@ class TensorLists(Ragged):
 
     @classmethod
     def from_lists(cls, array: pa.Array, field: pa.Field) -> TensorLists:
-        """The rows of lists of tensors whose shapes vary by their type, of which none is null."""
-        value, lists = _value_field(field), ArrayBuffers(array)
-        tensors = column_to_tensors(array.flatten(), value)
-        steps = Ragged(tensors.shape_matrix, offsets_of(lists.lengths))
-        return cls(tensors_to_values(tensors), steps, element_and_shape(value)[1], lists.valid)
+        """The rows of lists of tensors whose shapes vary by their type, or of lists, of which none is null."""
+        tensors, lists = to_rows(array.flatten(), _value_field(field)), ArrayBuffers(array)
+        assert isinstance(tensors, Ragged)
+        return cls(tensors.values, Ragged(tensors.extents, offsets_of(lists.lengths)), tensor_axes(field), lists.valid)
 
     @classmethod
     def concatenate(cls, parts: list[TensorLists], threads: int = 1) -> TensorLists:  # type: ignore[override]
@@ -524,22 +523,36 @@ def _items(array: pa.Array, field: pa.Field) -> Array:
     return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
 
 
+def tensor_axes(field: pa.Field) -> tuple[int | None, ...]:
+    """The axes of tensors, or of those in lists, as NumPy has them; None where they vary.
+
+    >>> tensor_axes(pa.field("x", pa.list_(pa.list_(pa.int64()))))
+    (None,)
+    """
+    value = _value_field(field) if is_list_like(field.type) else field
+    return element_and_shape(value)[1] if is_any_tensor(value.type) else declared_shape(value) or (None,)
+
+
 def missing_step(array: pa.Array, field: pa.Field, *, as_objects: bool = True) -> int | None:
     """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one.
 
-    Tensors of several shapes have one as long as they are `as_objects`.
+    Tensors of several shapes, and lists in lists, have one as long as they are `as_objects`.
     """
     has_lists = t.is_list(field.type) or t.is_large_list(field.type)
     if not has_lists and as_objects:
         return None
-    values = array.flatten()
-    if not values.null_count:
-        return None
-    nothing = to_rows(values.slice(0, 0), _value_field(field))
-    if as_objects and (isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT"):
-        return None
-    ends = np.cumsum(ArrayBuffers(array).lengths)
-    return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
+    values, value = array.flatten(), _value_field(field)
+    if values.null_count and not (as_objects and _has_none(values, value)):
+        at: int | None = int(np.asarray(values.is_null()).argmax())
+    else:
+        at = None if as_objects or not is_list_like(value.type) else missing_step(values, value)
+    return None if at is None else int(np.cumsum(ArrayBuffers(array).lengths).searchsorted(at, side="right"))
+
+
+def _has_none(array: pa.Array, field: pa.Field) -> bool:
+    """True if rows of the column are objects or text, which may be None."""
+    rows = to_rows(array.slice(0, 0), field)
+    return isinstance(rows, Ragged) or rows.values.dtype.kind in "OT"
 
 
 def _blank(values: Array, valid: Array | None) -> Array:
