@@ -81,7 +81,8 @@ class Files(Generic[AnyFrameOptions]):
     def plan(self: Files[ScanOptions], first_files: int | None = None) -> Scan:
         """The scan of all columns and rows of the files, under one schema.
 
-        With `first_files`, that of so many files in a bucket; of large records on a disk, as `cut_to_first_values`.
+        With `first_files`, that of so many files in a bucket; of large records on a disk, as `cut_to_first_values`, and
+        of very many features, as `plan_many_features`.
         """
         first: Sequence[Source] | None = None
         if first_files is not None and any(source.remote is not None for source in self.sources[:1]):
@@ -90,6 +91,12 @@ class Files(Generic[AnyFrameOptions]):
             from tfrecord_io.read.first_values import cut_to_first_values
 
             first = cut_to_first_values(self.sources, self.options)
+        if first_files is not None and not self.sources.are_of_manifest:
+            from tfrecord_io.read.many_features import plan_many_features
+
+            scan = plan_many_features(Sources.of(first or self.sources), self.options, self.selection)
+            if scan is not None:
+                return scan.with_sources(self.sources)
         if first is None:
             return plan_sources(self.sources, self.options, self.selection)
         return plan_sources(Sources.of(first), self.options, self.selection).with_sources(self.sources)

@@ -140,8 +140,10 @@ def test_a_large_first_record_is_not_read_whole_for_its_schema(serve: Any, empty
     assert served.peak < empty + ROOM
 
 
-def test_many_columns_take_200_megabytes(serve: Any, tmp_path: Path) -> None:
-    tfr.write_tfrecord({f"column_number_{at}": [at, at + 1] for at in range(COLUMNS)}, tmp_path / "wide.tfrecord")
+@pytest.mark.parametrize("embed_schema", [True, False])
+def test_many_columns_take_200_megabytes(serve: Any, tmp_path: Path, embed_schema: bool) -> None:
+    data = {f"column_number_{at}": [at, at + 1] for at in range(COLUMNS)}
+    tfr.write_tfrecord(data, tmp_path / "wide.tfrecord", embed_schema=embed_schema)
     served = serve(tmp_path / "wide.tfrecord")
     assert len(served.get("info")["plain"]) == COLUMNS
     for first in (0, COLUMNS // 2, COLUMNS - 24):  # as a page that is scrolled

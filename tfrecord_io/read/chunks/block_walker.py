@@ -517,6 +517,7 @@ class BlockWalker:
     def close(self) -> None:
         """Close the open file; the walk is over."""
         self._closed = True
+        self._open_file = RecordFile  # in place of a method of its reader: what that holds is free at once
         self.block = self._behind = None
         if self.file is not None:
             self.file.close()
