@@ -197,10 +197,19 @@ def test_what_cannot_be_saved(tmp_path: Path) -> None:
         schema.save(tmp_path / "empty.tfrecord")
     with pytest.raises(FileNotFoundError):
         schema.save(tmp_path / "absent.tfrecord")
-    odd = tfr.Schema({"n": "int8", "s": pa.struct([("a, b: int64>", pa.int64())])})
-    with pytest.raises(tfr.errors.SchemaError, match="no name"):
+    odd = tfr.Schema(
+        [tfr.typing.Field("n", pa.int8()), tfr.typing.Field("m", pa.map_("string", "int8"), encoding="json")]
+    )
+    with pytest.raises(tfr.errors.SchemaError, match="'m': its type, map<string, int8>, has no name"):
         odd.save(tmp_path / "a.tfrecord")
     assert not sources(tmp_path)
+
+
+def test_a_struct_whose_fields_have_any_name(tmp_path: Path) -> None:
+    schema = tfr.Schema({"n": "int8", "s": pa.struct([("a, b: int64>", pa.int64())])})
+    written(tmp_path / "a.tfrecord", [tfr.encode_example({"n": 1, "s/a, b: int64>": 2})])
+    schema.save(tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"n": 1, "s": {"a, b: int64>": 2}}]
 
 
 def test_precedence(tmp_path: Path, data: Path) -> None:

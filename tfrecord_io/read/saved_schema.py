@@ -266,8 +266,15 @@ def _existing(fs: FileSystem, names: Sequence[str]) -> Mapping[str, Entry]:
 
 
 def has_named_types(document: Any) -> bool:
-    """True if the types of a schema, as JSON, are names, and none is serialized."""
-    return all(isinstance(entry["type"], str) for entry in document["fields"])
+    """True if the types of a schema, as JSON, are names, or structs of such fields, and none is serialized."""
+    return all(_is_named(entry["type"]) for entry in document["fields"])
+
+
+def _is_named(type_: Any) -> bool:
+    if isinstance(type_, str):
+        return True
+    fields = type_.get("struct", type_.get("list"))
+    return len(type_) == 1 and fields is not None and has_named_types({"fields": fields})
 
 
 def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSchema | None:

@@ -61,8 +61,11 @@ def save_schema(schema: Schema, path: str | os.PathLike[str], options: ScanOptio
         raise SchemaError(reason, path=sources[0].path)
     fs, name = Location.of(path, storage)
     target = fs.display_path(_target(fs, name, sources))
-    if not has_named_types(described := json.loads(schema.to_json())):
-        raise SchemaError("a type of the schema has no name: rename the children of its structs")
+    described = json.loads(schema.to_json())
+    for field, entry in zip(schema.fields, described["fields"], strict=True):
+        if not has_named_types({"fields": [entry]}):
+            reason = f"its type, {field.type_name}, has no name"
+            raise SchemaError(reason, feature=field.feature, got=str(field.type), hint="leave the column out")
     document = {"format": FORMAT, "version": VERSION, "schema": described, "features": fingerprint.to_json()}
     with open_output(target, storage) as output:
         output.write((json.dumps(document, indent=1) + "\n").encode())

@@ -174,6 +174,21 @@ def test_tensors_keep_their_shape(tmp_path: Path) -> None:
         assert np.array_equal([row["x"] for row in read.with_format("numpy")], tensors)
 
 
+def test_tensors_in_structs_keep_their_shape(tmp_path: Path) -> None:
+    type_ = pa.fixed_shape_tensor(pa.uint8(), (2, 2))
+    images = pa.ExtensionArray.from_storage(type_, pa.array([[1, 2, 3, 4], [5, 6, 7, 8], None], type_.storage_type))
+    pairs = pa.StructArray.from_arrays([images, pa.array([1, None, 3])], ["image", "label"])
+    lists = pa.ListArray.from_arrays([0, 2, 2, 3], pairs)
+    tfr.write_tfrecord(pa.table({"pair": pairs, "pairs": lists}), tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    first, second = {"image": [[1, 2], [3, 4]], "label": 1}, {"image": [[5, 6], [7, 8]], "label": None}
+    third = {"image": None, "label": 3}
+    for read in (dataset.to_hf(), dataset.to_hf(streaming=False)):
+        rows = list(read)
+        assert [row["pair"] for row in rows] == [first, second, third]
+        assert [row["pairs"] for row in rows] == [[first, second], [], [third]]
+
+
 def test_tensors_that_are_missing_or_sliced() -> None:
     from tfrecord_io.apps.adapters.hf import _plain_array
 

@@ -183,6 +183,18 @@ def test_struct_becomes_the_features_it_is_written_as() -> None:
     assert types(Schema.from_tfx(schema.to_tfx())) == {"a/b": pa.int8(), "a/c/d": pa.list_(pa.string())}
 
 
+def test_arrays_in_a_struct_are_bytes_or_numbers_as_they_are_stored() -> None:
+    fields = {"raw": tfr.tensor("uint8", (2, 3), encoding="raw"), "list": tfr.tensor("int64", (2, 3), encoding="list")}
+    text = Schema({"a": fields}).to_tfx()
+    again = Schema.from_tfx(text)
+    assert [(again[f"a/{name}"].type, again[f"a/{name}"].encoding) for name in fields] == [
+        (pa.fixed_shape_tensor(pa.uint8(), (2, 3)), "raw"),
+        (pa.fixed_shape_tensor(pa.int64(), (2, 3)), "list"),
+    ]
+    assert "type: BYTES" in text
+    assert "type: INT" in text
+
+
 VALUES = st.sampled_from(
     [
         *"int8 uint16 int64 uint64 bool float32 double halffloat string binary date32 date64".split(),

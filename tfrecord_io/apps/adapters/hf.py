@@ -93,8 +93,8 @@ def to_hf(
     Returns
     -------
     datasets.IterableDataset or datasets.Dataset
-        Tensors of one shape are lists of fixed length, nested to that shape, also inside lists, and so are the pixels
-        of images (lists of any length where their size varies); ``with_format("numpy")`` makes arrays of them.
+        Tensors of one shape are lists of fixed length, nested to that shape, also in lists and structs, and so are the
+        pixels of images (lists of any length where their size varies); ``with_format("numpy")`` makes arrays of them.
         Categories are text. Labels that were written from a ``ClassLabel`` feature are one again, with its names,
         unless files disagree on them;
         so is an ``Array2D`` to ``Array5D`` of one shape.
@@ -199,9 +199,9 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     if t.is_dictionary(array.type):
         return array.dictionary_decode()
     if not isinstance(array, pa.ExtensionArray):
-        is_list = t.is_list(array.type) or t.is_large_list(array.type)
-        has_tensors = is_list and isinstance(array.type.value_type, pa.BaseExtensionType)
-        return _plain_lists(array, field) if has_tensors else array
+        if not _holds_extensions(array.type):
+            return array
+        return _plain_structs(array) if t.is_struct(array.type) else _plain_lists(array, field)
     storage = array.storage
     column = Column(field)
     if column.is_tensor and column.dtype_and_shape[0].name == "bool":  # which Arrow has as uint8
@@ -211,8 +211,25 @@ def _plain_array(array: pa.Array, field: pa.Field) -> pa.Array:
     return _nest_lists(storage, array.type.shape) if isinstance(array.type, pa.FixedShapeTensorType) else storage
 
 
+def _holds_extensions(type_: pa.DataType) -> bool:
+    """True if an extension type is in lists or in the fields of structs."""
+    if t.is_struct(type_):
+        inner = [child.type for child in type_]
+    else:
+        inner = [type_.value_type] if t.is_list(type_) or t.is_large_list(type_) else []
+    return any(isinstance(part, pa.BaseExtensionType) or _holds_extensions(part) for part in inner)
+
+
+def _plain_structs(array: pa.StructArray) -> pa.Array:
+    """Convert the fields of structs."""
+    fields = list(array.type)
+    arrays = [_plain_array(array.field(at), field) for at, field in enumerate(fields)]
+    fields = [pa.field(field.name, part.type, field.nullable) for field, part in zip(fields, arrays, strict=True)]
+    return pa.StructArray.from_arrays(arrays, fields=fields, mask=array.is_null() if array.null_count else None)
+
+
 def _plain_lists(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Convert lists of tensors, such as the frames of a feature list."""
+    """Convert lists of tensors, such as the frames of a feature list, or of structs that have tensors."""
     maker = pa.LargeListArray if t.is_large_list(array.type) else pa.ListArray
     step = array.type.value_field.with_metadata(field.metadata)
     mask = array.is_null() if array.null_count else None

@@ -188,7 +188,9 @@ def _flat(field: Field) -> Iterator[Field]:
         yield field
         return
     for child in field.type:
-        yield from _flat(Field(f"{field.column}/{child.name}", child.type, f"{field.feature}/{child.name}"))
+        part = Field.from_arrow(child.with_nullable(True))  # a struct that is null has none of its fields
+        names = f"{field.column}/{child.name}", f"{field.feature}/{child.name}"
+        yield from _flat(replace(part, column=names[0], feature=names[1]))
 
 
 def _add_components(field: Field, message: Any) -> None:

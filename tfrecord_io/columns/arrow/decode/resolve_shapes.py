@@ -247,6 +247,8 @@ def _missing_size(name: str, column: _OpenColumn, missing: FeatureNotFoundError)
     if is_dtype and "/" not in name:
         question = did_you_mean(name, Dtype.SUPPORTED.replace(",", "").split())
         hint = question or hint
+    elif column.path and not name.startswith(f"{column.owner.feature}/"):
+        hint = f"name features in full, such as '{printable(column.owner.feature)}/{printable(name)}'; {hint}"
     error = FeatureNotFoundError(reason, feature=name, hint=hint)
     error.path = missing.path
     return error

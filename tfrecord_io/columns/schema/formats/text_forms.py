@@ -213,17 +213,29 @@ def _field(entry: dict[str, Any]) -> Field:
 
 
 def _type_entry(type_: pa.DataType) -> Any:
-    """A type's name; Arrow's own bytes if it is parsed as another type (names of struct children may be any text)."""
+    """A type's name; if it is parsed as another type, the fields of a struct, or of structs in a list.
+
+    Arrow's own bytes for other types, and where two fields of a struct have one name.
+    """
     name = type_name(type_)
     with suppress(SchemaError):
         if type_from_name(name).equals(type_, check_metadata=True):
             return name
+    struct, key = (type_.value_type, "list") if t.is_list(type_) else (type_, "struct")
+    if t.is_struct(struct):
+        with suppress(SchemaError):
+            entry = {key: [_entry(Field.from_arrow(child)) for child in struct]}
+            if _type_of(entry).equals(type_, check_metadata=True):
+                return entry
     return {"arrow": base64.b64encode(pa.schema([pa.field("", type_)]).serialize().to_pybytes()).decode()}
 
 
 def _type_of(entry: Any) -> pa.DataType:
     if isinstance(entry, str):
         return type_from_name(entry)
+    if (key := next((key for key in ("struct", "list") if key in entry), None)) is not None:
+        struct = pa.struct([_field(child).to_arrow() for child in entry[key]])
+        return pa.list_(struct) if key == "list" else struct
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(entry["arrow"]))).field(0).type
 
 
