@@ -215,6 +215,10 @@ def test_columns_are_hidden_searched_and_pinned(page: Any, browse: Any, tmp_path
     wait(page, f"{SHOWN}[0]?.textContent.endsWith('{columns - 1}')")
     page.evaluate("togglePin(7)")
     wait(page, f"{SHOWN}[0]?.querySelector('.pinned + .pinned')?.textContent == '7'")
+    assert page.evaluate("document.querySelector('#head .pinned + .pinned').title") == "c00007"
+    page.evaluate("openRow(1)")
+    wait(page, "document.querySelector('#content section h2')?.textContent == 'c00007'")  # of 500 columns, the first
+    page.evaluate("close()")
     page.evaluate("choose([7, 3])")
     wait(page, "document.querySelectorAll('#head .cell').length == 3")
     page.evaluate("$('columns').click()")

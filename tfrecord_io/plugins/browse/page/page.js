@@ -180,6 +180,7 @@ function drawHead(places) {
     const shown = cellOf("columnheader", "", -1, index, index + 2, width(at), left)
     shown.innerHTML = `<b>${state.info.headings[at] ?? state.info.plain[at]}</b> <span class="note">${form(at).type}</span>`
     shown.dataset.column = at
+    shown.title = state.info.plain[at] // of which the end may be cut off
     return shown
   })
   head.replaceChildren(row)
@@ -299,9 +300,8 @@ let asked = 0 // records so far: an answer that another one has overtaken is not
 async function showRecord(at, row = null) {
   const number = ++asked
   try {
-    const chosen = list()
-    const columns = chosen.length < Math.min(500, state.info.plain.length) ? chosen.join(",") : ""
-    const answer = await ask("record", {at, columns})
+    const columns = list().slice(0, 500) // pinned ones first
+    const answer = await ask("record", {at, columns: columns.join(",")})
     if (number !== asked) return
     state.record = state.row = row ?? answer.n ?? 0
     $("content").innerHTML = answer.html
