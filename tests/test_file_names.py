@@ -15,7 +15,7 @@ assert _SPEC.origin is not None
 PACKAGE = Path(_SPEC.origin).parent
 
 # Folders of tests that show a property of many modules, and of what tests share.
-SUITES = {"laws", "faults", "simulation", "end_to_end", "conformance", "support", "data"}
+SUITES = {"laws", "faults", "simulation", "protocol", "end_to_end", "conformance", "support", "data"}
 # Files of tests that are about more than one module, next to those of their folder.
 TOPICS = {
     ".": {

@@ -289,9 +289,28 @@ class Place(ABC):
         self.takes_incomplete = True
         with self.alone():
             if self.read() is not None:
-                self.update(lambda manifest: _again(manifest, self.path), lambda manifest: True)
+                self._renew()
             manifest = self.read()
         return frozenset() if manifest is None else manifest.part_ids
+
+    def end_request(self) -> bool:
+        """Make sure that a request to replace the manifest that got no answer is not carried out later.
+
+        Returns whether there was one: the manifest may be another one by now. OSError if that cannot be made sure.
+        """
+        return False
+
+    def _renew(self) -> None:
+        """Replace the manifest by itself: a request to replace the one that is there now is refused then."""
+        revisions = [0]
+
+        def again(manifest: Manifest | None) -> Manifest:
+            if manifest is None:
+                raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", self.path)
+            revisions[0] = manifest.upkeep.revision + 1
+            return manifest._replace(upkeep=replace(manifest.upkeep, revision=revisions[0]))
+
+        self.update(again, lambda manifest: manifest.upkeep.revision >= revisions[0])
 
     def _withdraw_parts(self, names: Sequence[str]) -> None:  # noqa: B027 — elsewhere the request may be under way
         """Remove the parts of a manifest that could not be written, unless it may be there, or come."""
@@ -367,10 +386,3 @@ class Place(ABC):
 
     def _busy(self, text: str) -> OSError:
         return OSError(errno.EBUSY, f"{text}; nothing of this writing is left: write it again", self.path)
-
-
-def _again(manifest: Manifest | None, path: str) -> Manifest:
-    """Make a manifest with other text and equal facts, to be written as the next one."""
-    if manifest is None:
-        raise OSError(errno.EBUSY, "another writer has removed the manifest meanwhile", path)
-    return manifest._replace(upkeep=replace(manifest.upkeep, revision=manifest.upkeep.revision + 1))

@@ -170,6 +170,7 @@ class ConditionalPlace(RemotePlace):
         self._inner, inner_name = unwrap(fs.fsspec, name)
         self._bucket, self._key, *_ = self._inner.split_path(inner_name)
         self._known: tuple[Manifest | None, str | None] | None = None  # what was read, and its version
+        self._is_unanswered = False  # the last request to replace it, which may be carried out later
 
     def read(self) -> Manifest | None:
         response = self._try(self._get, self._key)
@@ -190,7 +191,9 @@ class ConditionalPlace(RemotePlace):
             except BaseException:
                 self._remove_parts([*unused, *arranged.new])
                 raise
+            self._is_unanswered = True
             stored = self._try(self._put, self._key, text, version)
+            self._is_unanswered = False
             if stored is not None:
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
@@ -206,6 +209,13 @@ class ConditionalPlace(RemotePlace):
                 unused += [name for name in arranged.new if FileName.of_path(name).id not in used]
         self._remove_parts(unused)
         raise self._busy(f"other writers preceded this one {_PUTS} times")
+
+    def end_request(self) -> bool:
+        if not self._is_unanswered:
+            return False
+        self.takes_incomplete = True
+        self._renew()
+        return True
 
     @property
     def _known_version(self) -> str | None:

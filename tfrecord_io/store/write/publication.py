@@ -761,6 +761,8 @@ class Publication:
         is_new = not (self.output.grows or self._stages)
         self.old.prepare_removal(self._stored, self._id)
         current, has_own = self.place.ask(lambda manifest: (manifest, self._if_own(manifest) is not None))
+        if not has_own and self.place.end_request():
+            current, has_own = self.place.ask(lambda manifest: (manifest, self._if_own(manifest) is not None))
         if has_own:
             return True
         is_own = current is not None and current.id == self._id
