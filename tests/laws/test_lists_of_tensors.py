@@ -6,7 +6,7 @@ size by the type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading import read_by
 from tfrecord_io.columns.schema.tensor_types import variable_shape_tensor
+from tfrecord_io.typing import OpenedDataset
 
 Array = np.ndarray[Any, Any]
 Row = list[Array] | None
@@ -47,10 +48,10 @@ class Case(NamedTuple):
             values = pa.ExtensionArray.from_storage(type_, pa.array(cells, type_.storage_type))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
 
-    def write(self, folder: Path, **options: Any) -> Path:
+    def write(self, folder: Path) -> Path:
         path = folder / "lists.tfrecord"
         table = pa.table({"x": self.column(), "n": pa.array(np.arange(len(self.rows)))})
-        tfr.write_tfrecord(table, path, **options)
+        tfr.write_tfrecord(table, path)
         assert tfr.read_table(path).schema.field("x").type == table.schema.field("x").type
         return path
 
@@ -137,6 +138,10 @@ def check_offsets(arrays: dict[str, Any], rows: list[list[Array]]) -> None:
         assert all(map(same, tensors, row))
 
 
+def form(ragged: str) -> dict[str, Any]:
+    return {"ragged": ragged, "pad_value": FILL} if ragged == "pad" else {"ragged": ragged}
+
+
 def parts(rows: list[Any], size: int) -> Iterator[list[Any]]:
     for begin in range(0, len(rows), size):
         yield rows[begin : begin + size]
@@ -195,14 +200,12 @@ def test_objects_have_the_tensors(folder: Path, case: Case, most: Any, in_batche
 @given(case=cases(missing=True), keep=st.sets(st.integers(0, 6)), ragged=st.sampled_from(["pad", "offsets"]))
 def test_filters_leave_the_other_tensors(folder: Path, case: Case, keep: set[int], ragged: Any) -> None:
     keep = {at for at in keep if at < len(case.rows) and case.rows[at] is not None}
-    arrays = read_by(tfr.read_arrays, case.write(folder), filters=[("n", "in", [*keep])], ragged=ragged)
+    arrays = read_by(tfr.read_arrays, case.write(folder), filters=[("n", "in", [*keep])], **form(ragged))
     rows = [case.rows[at] or [] for at in sorted(keep)]
     if ragged == "offsets":
         check_offsets(arrays, rows)
     else:
-        assert arrays["x/length"].tolist() == [*map(len, rows)]
-        for padded_row, row in zip(arrays["x"], rows, strict=True):
-            assert all(same(p[tuple(map(slice, t.shape))], t) for p, t in zip(padded_row, row, strict=False))
+        check_padded(arrays, rows, case)
 
 
 @given(case=cases(missing=True))
@@ -218,13 +221,13 @@ def test_masks_have_the_missing_lists(folder: Path, case: Case) -> None:
 @given(case=cases(), ragged=st.sampled_from(["pad", "offsets"]), at=st.integers(0, 6))
 def test_rows_by_number_have_the_tensors(folder: Path, case: Case, ragged: Any, at: int) -> None:
     path = case.write(folder)
-    shuffled = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=4, seed=at, ragged=ragged)
+    shuffled = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=4, seed=at, **form(ragged))
     for batch in shuffled:
         rows = [case.rows[n] or [] for n in batch["n"]]
         if ragged == "offsets":
             check_offsets(batch, rows)
         else:
-            check_padded({**batch, "x": np.where(batch["x"] == 0, FILL, batch["x"]).astype(case.dtype)}, rows, case)
+            check_padded(batch, rows, case)
 
 
 @given(case=cases(), sizes=st.sampled_from([[1, 4], [4], [2, 3, 6]]))
@@ -261,6 +264,52 @@ def test_arrays_of_the_caller_are_filled(folder: Path, case: Case, room: int) ->
     for at, row in enumerate(rows):
         assert out["x/shape"][at, : len(row)].tolist() == [[*tensor.shape] for tensor in row]
         assert not out["x/shape"][at, len(row) :].any()
+
+
+# ---- damage
+
+
+def damage(path: Path, record: int) -> None:
+    """Flip a bit in the payload of a record."""
+    content = bytearray(path.read_bytes())
+    begin = 0
+    for _ in range(record):
+        begin += 16 + int.from_bytes(content[begin : begin + 8], "little")
+    content[begin + 12] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@given(
+    case=cases(missing=True),
+    at=st.integers(0, 6),
+    on_error=st.sampled_from(["skip", "stop"]),
+    ragged=st.sampled_from(["pad", "offsets"]),
+    batch_size=st.none() | st.integers(1, 8),
+)
+def test_damaged_and_missing_lists_are_left_out(
+    folder: Path, case: Case, at: int, on_error: Any, ragged: Any, batch_size: int | None
+) -> None:
+    path = case.write(folder)
+    schema = tfr.read_table(path).schema
+    at = min(at, len(case.rows) - 1)
+    damage(path, at)
+    kept = [n for n, row in enumerate(case.rows) if row is not None and n != at]
+    if on_error == "stop":
+        end = next(n for n in range(len(case.rows) + 1) if n == len(case.rows) or n not in kept)
+        kept = [n for n in kept if n < end]
+    options: dict[str, Any] = {"on_error": on_error, "schema": schema, **form(ragged)}
+    if batch_size is None:
+        batches = [tfr.read_arrays(path, **options)]
+    else:
+        batches = list(read_by(tfr.iter_arrays, path, batch_size=batch_size, **options))
+    assert [n for batch in batches for n in batch["n"]] == kept
+    for batch in batches:
+        rows = [case.rows[n] or [] for n in batch["n"]]
+        if ragged == "offsets":
+            check_offsets(batch, rows)
+        else:
+            check_padded(batch, rows, case)
 
 
 # ---- what has no such form
@@ -385,3 +434,122 @@ def test_tensorflow_refuses_a_list_without_a_tensor(folder: Path) -> None:
     dataset = tfr.dataset(write_missing_tensor(folder)).to_tf(batch_size=1)
     with pytest.raises(Exception, match="'x': an item of its list: a record has no value, and a tensor cannot mark"):
         list(dataset)
+
+
+# ---- readers and libraries without such forms
+
+
+def tensors(*shapes: Any) -> list[Array]:
+    numbers = iter(range(1, 1000))
+    return [np.array([next(numbers) for _ in range(int(np.prod(s)))], "int16").reshape(s) for s in shapes]
+
+
+MIXED = {
+    "frames": Case(
+        [tensors((2, 4, 3), (1, 2, 3)), [], tensors((0, 5, 3)), tensors((3, 1, 3))], (None, None, 3), "int16"
+    ),
+    "channels first": Case([tensors((3, 1, 2)), tensors((3, 2, 2), (3, 1, 1)), []], (3, None, None), "int16"),
+    "vectors": Case([tensors((2,), (3,), (0,)), [], tensors((1,))], (None,), "int16"),
+    "lists": Case([tensors((2,), (3,), (0,)), [], tensors((1,))], (None,), "int16", as_lists=True),
+}
+
+
+def values_of(cell: Any, shape: tuple[int, ...]) -> Array:
+    """A tensor in a cell of a library: an array, values and shape, or lists."""
+    if isinstance(cell, dict):
+        assert [*cell["shape"]] == [*shape]
+        cell = cell["data"]
+    array = np.asarray(cell)
+    return array.astype("int16") if array.shape == shape else array.astype("int16").reshape(shape)
+
+
+def check_cells(case: Case, cells: Iterable[Any]) -> None:
+    found = [[*cell] for cell in cells]
+    assert [*map(len, found)] == [len(row or []) for row in case.rows]
+    for cell, row in zip(found, case.rows, strict=True):
+        for item, tensor in zip(cell, row or [], strict=True):
+            assert same(values_of(item, tensor.shape), tensor)
+
+
+def of_table(dataset: OpenedDataset) -> list[Any]:
+    return tfr.read_table(dataset)["x"].to_pylist()
+
+
+def of_arrays(dataset: OpenedDataset) -> list[Any]:
+    return [*tfr.read_arrays(dataset)["x"]]
+
+
+def of_pandas(dataset: OpenedDataset) -> list[Any]:
+    return [*tfr.read_tfrecord(dataset)["x"]]
+
+
+def of_random_access(dataset: OpenedDataset) -> list[Any]:
+    rows = tfr.open_random(dataset)
+    return [rows[row]["x"] for row in range(len(rows))]
+
+
+def of_filter(dataset: OpenedDataset) -> list[Any]:
+    return of_arrays(dataset.filter("n >= 0"))
+
+
+def of_polars(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("polars")
+    return dataset.to_polars().collect()["x"].to_list()
+
+
+def of_duckdb(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("duckdb")
+    return [row[0] for row in dataset.to_duckdb().order("n").select("x").fetchall()]
+
+
+def of_torch(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("torch")
+    return [cell for batch in dataset.to_torch(batch_size=2) for cell in batch["x"]]
+
+
+def of_torch_map(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("torch")
+    rows = dataset.to_torch_map()
+    return [rows[row]["x"] for row in range(len(rows))]
+
+
+def of_hf(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("datasets")
+    return [row["x"] for row in dataset.to_hf(streaming=True)]
+
+
+def of_hf_table(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("datasets")
+    return [row["x"] for row in dataset.to_hf(streaming=False)]
+
+
+def of_grain(dataset: OpenedDataset) -> list[Any]:
+    pytest.importorskip("grain")
+    rows = dataset.to_grain()
+    return [rows[row]["x"] for row in range(len(rows))]
+
+
+READERS = [
+    *(of_table, of_arrays, of_pandas, of_random_access, of_filter),
+    *(of_polars, of_duckdb, of_torch, of_torch_map, of_hf, of_hf_table, of_grain),
+]
+
+
+@pytest.mark.parametrize("name", MIXED)
+@pytest.mark.parametrize("read", READERS)
+def test_readers_have_the_tensors(tmp_path: Path, name: str, read: Callable[[OpenedDataset], list[Any]]) -> None:
+    case = MIXED[name]
+    check_cells(case, read(tfr.dataset(case.write(tmp_path))))
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_torch_has_the_forms(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("torch")
+    case = MIXED[name]
+    dataset = tfr.dataset(case.write(tmp_path))
+    rows = [row or [] for row in case.rows]
+    for batch, own in zip(dataset.to_torch(batch_size=2, ragged="pad", pad_value=FILL), parts(rows, 2), strict=True):
+        check_padded({name: tensor.numpy() for name, tensor in batch.items()}, own, case)
+    for batch, own in zip(dataset.to_torch(batch_size=2, ragged="offsets"), parts(rows, 2), strict=True):
+        pairs = {name: tuple(part.numpy() for part in batch[name]) for name in ("x", "x/shape")}
+        check_offsets(pairs, own)
