@@ -7,6 +7,7 @@ are arrays of different shapes).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -196,12 +197,12 @@ class Ragged:
         length = -(-longest // multiple) * multiple if length is None else length
         if self.shapes is None:
             return Runs(self.values, self.offsets[begin : end + 1]).pad(length, fill)
-        rows = np.full((len(shapes), length, *inner_sizes, *self.values.shape[1:]), fill, self.values.dtype)
-        axes = np.ogrid[tuple(map(slice, (1, *rows.shape[1 : shapes.shape[1] + 1])))][1:]
-        is_value = np.ones(rows.shape[: shapes.shape[1] + 1], np.bool_)
-        for axis, numbers in enumerate(axes):
-            is_value &= numbers < shapes[:, axis].reshape(-1, *(1,) * shapes.shape[1])
-        rows[is_value] = self.values[self.offsets[begin] : self.offsets[end]]
+        sizes, inner = (length, *inner_sizes), self.values.shape[1:]
+        rows = np.full((len(shapes), *sizes, *inner), fill, self.values.dtype)
+        places, lengths = _padded_runs(shapes, sizes)
+        begins = self.offsets[begin] + np.cumsum(lengths) - lengths
+        out = rows.reshape(len(shapes) * math.prod(sizes), *inner)
+        Runs.copy(self.values, begins, lengths=lengths, out=out, places=places)
         return rows
 
     def pack(
@@ -365,6 +366,24 @@ class TensorLists(Ragged):
 def _ends_of(shapes: Array) -> Array:
     """The offsets of tensors of these shapes, int64 [tensors, rank], in the values of all."""
     return offsets_of(shapes.prod(axis=1))
+
+
+def _padded_runs(shapes: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Where the values of tensors stand that are padded to one shape: places and lengths of runs, in C order.
+
+    >>> _padded_runs(np.array([[2, 1], [1, 2]]), (2, 2))
+    (array([0, 2, 4]), array([1, 1, 2]))
+    """
+    varying = np.flatnonzero((shapes != sizes).any(axis=0))
+    last = int(varying[-1]) if len(varying) else 0  # the axes behind it are not padded: a run has all of their values
+    tensors = np.arange(len(shapes))
+    places = tensors
+    for axis, size in enumerate(sizes[:last]):
+        counts = shapes[tensors, axis]
+        numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        places, tensors = np.repeat(places, counts) * size + numbers, np.repeat(tensors, counts)
+    behind = math.prod(sizes[last + 1 :])
+    return places * sizes[last] * behind, shapes[tensors, last] * behind
 
 
 def is_plain(values: Array) -> bool:
