@@ -100,9 +100,10 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     options = scan.options
     if not scan.may_be_indexed:
         return "no file has one"
-    inspects = options.damage.inspects() and row_filter is None
-    _, to_drop = options.damage.split_offset(scan.selection.offset)
-    if to_drop or (options.damage.goes_on and not inspects):
+    damage = options.damage
+    inspects = row_filter is None and damage.inspects()
+    _, to_drop = damage.split_offset(scan.selection.offset)
+    if to_drop or (damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"

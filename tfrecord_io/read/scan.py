@@ -103,7 +103,9 @@ class _Compiled:
         may_raise = resolved.schema.plain is None
         if may_raise and (not resolved.is_inferred or options.schema_overrides is not None):
             self.settings()  # at once; of an inferred schema often no record remains to be decoded
-        self.schema = scan.added.extend_schema(self.builder.schema, Projection(entries))
+        self.schema = self.builder.schema
+        if (added := scan.added).fields or added.path is not None:
+            self.schema = added.extend_schema(self.schema, Projection(entries))
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:
@@ -239,7 +241,8 @@ class Scan:
     @property
     def added(self) -> AddedColumns:
         """The columns that are not made of features, with the column of paths."""
-        return self.partitions._replace(path=self.options.include_file_paths)
+        path = self.options.include_file_paths
+        return self.partitions if path is None else self.partitions._replace(path=path)
 
     @property
     def added_index(self) -> Sequence[str]:
@@ -316,7 +319,8 @@ class Scan:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
         fields = self.features if self.features.plain is None else ()
-        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in fields)
+        uncommon = (f for f in fields if not f.is_common)
+        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in uncommon)
 
     @property
     def has_values(self) -> bool:

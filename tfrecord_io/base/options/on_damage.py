@@ -80,7 +80,7 @@ class OnDamage(ABC):
 
     def inspects(self) -> bool:
         """True for tools that show content: see `Inspect`."""
-        return isinstance(self, Inspect)
+        return False
 
     def split_offset(self, offset: int) -> tuple[int, int]:
         """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
@@ -262,6 +262,9 @@ class Inspect(Ask):
 
     def __init__(self, function: Callable[[TFRecordError], object] | None = None) -> None:
         super().__init__(_is_of_other_type if function is None else function)
+
+    def inspects(self) -> bool:
+        return True
 
 
 def _is_of_other_type(error: Exception) -> bool:

@@ -112,16 +112,16 @@ class Options:
         A filesystem that was passed as ``storage_options=`` is that of ``filesystem=``.
         TypeError for a keyword that these options do not have.
         """
-        names = cls._defaults().keys() - cls.internal
+        defaults, none_is_unset = cls._defaults(), cls._none_is_unset
         for name in keywords:
-            if name not in names:
+            if name not in defaults or name in cls.internal:
                 from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
 
-                raise unknown_keyword(name, names)
+                raise unknown_keyword(name, defaults.keys() - cls.internal)
         stated = {
             name: value
             for name, value in keywords.items()
-            if not (value is UNSET or (value is None and (name in cls._none_is_unset or getattr(cls, name) is None)))
+            if not (value is UNSET or (value is None and (defaults[name] is None or name in none_is_unset)))
         }
         return _separate_filesystem(stated)
 

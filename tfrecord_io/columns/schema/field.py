@@ -439,9 +439,9 @@ class Field:
     @property
     def is_list_of_arrays(self) -> bool:
         """True if the arrays of a row are the values of one context feature: see `tfrecord_io.list_`."""
-        if self.part != CONTEXT or not is_list_of_tensors(self.type):
+        if self.part != CONTEXT or ShapeSource.entry_of(self.metadata) is None:
             return False
-        return ShapeSource.entry_of(self.metadata) is not None
+        return is_list_of_tensors(self.type)
 
     @property
     def tensor(self) -> pa.Field:

@@ -490,14 +490,13 @@ class Schema:
 
 def _plain_columns(source: pa.Schema) -> tuple[list[str], list[pa.DataType]] | None:
     """Names and types of columns of common types, if these say all of each; one object for each type."""
-    by_id: dict[int, pa.DataType] = {}
-    names, types = [], []
-    for column in source:
-        if not column.nullable or column.metadata or plain_kind(type_ := column.type) is None:
-            return None
-        names.append(column.name)
-        types.append(by_id.setdefault(type_.id, type_))
-    return names, types
+    types = source.types
+    by_id = {type_.id: type_ for type_ in types}
+    if None in map(plain_kind, by_id.values()):
+        return None
+    if any(column.metadata or not column.nullable for column in source):
+        return None
+    return source.names, [by_id[type_.id] for type_ in types]
 
 
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
