@@ -445,7 +445,6 @@ def write_tfrecord(
         Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
     """
     from tfrecord_io.base import WriteOptions
-    from tfrecord_io.store import Output
     from tfrecord_io.write import write  # for a program that only reads, it would be half of what is imported
 
     options = WriteOptions(
@@ -483,6 +482,7 @@ def write_tfrecord(
             return report
     if isinstance(data, ScanHolder):
         from tfrecord_io.read import Scan
+        from tfrecord_io.store import Output
 
         scan = Scan.unwrap(data)
         origin = scan.origin

@@ -139,7 +139,8 @@ def is_nested(field: pa.Field) -> bool:
 
 def is_marked_feature_list(field: pa.Field) -> bool:
     """True if the metadata says that the column is a feature list."""
-    return (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+    metadata = field.metadata
+    return metadata is not None and metadata.get(PART_KEY) == FEATURE_LIST.encode()
 
 
 def is_list_of_arrays(field: pa.Field) -> bool:
@@ -147,7 +148,9 @@ def is_list_of_arrays(field: pa.Field) -> bool:
 
     Other lists of arrays are feature lists, or nested.
     """
-    metadata = field.metadata or {}
+    metadata = field.metadata
+    if metadata is None:
+        return False
     return metadata.get(PART_KEY) == CONTEXT.encode() and ShapeSource.entry_of(metadata) is not None
 
 

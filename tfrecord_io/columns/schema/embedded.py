@@ -197,6 +197,8 @@ class EmbeddedSchema:
     @staticmethod
     def index_levels(schema: pa.Schema) -> list[str]:
         """Names of the columns of a schema that are levels of the index of the DataFrame that was written."""
+        if schema.metadata is None:
+            return []
         from tfrecord_io.columns.schema.pandas_metadata import stored_index
 
         return stored_index(schema)

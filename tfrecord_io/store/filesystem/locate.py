@@ -171,7 +171,7 @@ class Location(NamedTuple):
                 raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
             fsspec_filesystem = _as_fsspec(storage.filesystem)
             return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text), text)
-        if Location.is_url(text):
+        if _URL.match(text) is not None:
             return _locate_url(text, storage.storage_options or {})
         protocol, slash, _ = text.partition(":/")
         if slash and protocol in _PROTOCOLS and not os.path.lexists(text.partition("/")[0]):
@@ -183,11 +183,14 @@ class Location(NamedTuple):
         if text.startswith("~") and not os.path.lexists(text):
             text = os.path.expanduser(text)
         # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
-        return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", system.current.plain_name(text)))
+        name = system.current.plain_name(text)
+        return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", name) if name.endswith("//") else name)
 
 
 def _check_letters(text: str) -> None:
     """Raise ValueError for a path that no file name of this system can be."""
+    if text.isascii():
+        return
     try:
         os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
     except UnicodeEncodeError:

@@ -245,7 +245,7 @@ class ShardSpec(NamedTuple):
         >>> ShardSpec.parse("train@8.tfrecord"), ShardSpec.parse("logo@2.png")
         (ShardSpec(stem='train.tfrecord', shards=8, suffix_last=True), None)
         """
-        match = re.fullmatch(_SPEC, path)
+        match = re.fullmatch(_SPEC, path) if "@" in path else None
         suffix = "" if match is None else match["suffix"] or ""
         if match is None or FileName.split_suffixes("-" + suffix)[0] != "-":
             return None
@@ -356,7 +356,8 @@ class FileName:
         >>> FileName.without_query("https://example.com/a.csv?token=x.y"), FileName.without_query("a?.csv")
         ('https://example.com/a.csv', 'a?.csv')
         """
-        return re.split("[?#]", path, maxsplit=1)[0] if re.match(_WEB_ADDRESS, path) else path
+        is_address = "://" in path and re.match(_WEB_ADDRESS, path) is not None
+        return re.split("[?#]", path, maxsplit=1)[0] if is_address else path
 
     @staticmethod
     def without_compression(path: str) -> str:

@@ -70,17 +70,20 @@ class OtherSuffix(NamedTuple):
         package knows are refused.
         """
         other = cls.of_path(path)
-        if other is None or (not other.is_known and (stated or directory)):
-            return
+        if other is not None and (other.is_known or not (stated or directory)):
+            raise other.error(path)
+
+    def error(self, path: str) -> ValueError:
+        """The error of a path of a TFRecord file that has this suffix."""
         from tfrecord_io.bytes import FORMATS
 
-        is_other = "is the suffix of another format" if other.is_known else "is not a suffix of its files"
-        similar = other.suffix if other.is_known else other.similar
+        is_other = "is the suffix of another format" if self.is_known else "is not a suffix of its files"
+        similar = self.suffix if self.is_known else self.similar
         advice = f"end the name in {_SUFFIX}"
         row = None if similar is None else FORMATS.of_path(f"x{similar}")
         if row is not None and row.is_target:
             advice += f"; tfr.convert makes {similar} files of TFRecord files"
-        raise ValueError(f"'{printable(path)}': this writes TFRecord, and {other.suffix} {is_other}; {advice}")
+        return ValueError(f"'{printable(path)}': this writes TFRecord, and {self.suffix} {is_other}; {advice}")
 
     @property
     def similar(self) -> str | None:
@@ -214,7 +217,9 @@ class Output:
         location = Location.of(path, storage)
         location.check_writable()
         fs, name = location
-        OtherSuffix.check_none(text, stated=True)
+        other = OtherSuffix.of_path(text)
+        if other is not None and other.is_known:  # before the first request
+            raise other.error(text)
         request = _Request(
             fs=fs,
             name=name,
@@ -227,7 +232,8 @@ class Output:
         )
         entry = None if grows and text.endswith("/") else fs.entry(name)
         is_directory = request.is_directory(entry)
-        OtherSuffix.check_none(text, stated=stated, directory=is_directory)
+        if other is not None and not stated and not is_directory:
+            raise other.error(text)
         spec = ShardSpec.parse(text) if entry is None and not is_directory else None
         if is_directory:
             output = _shards_in_directory(request)

@@ -297,10 +297,10 @@ def _has_extension(column: pa.Field) -> bool:
     """True if a column or a part has an extension type, or metadata that names one; tensors do not count."""
     if plain_kind(column.type) is not None and not column.metadata:
         return False
-    from tfrecord_io.columns.schema.extension_types import stated_extensions
+    from tfrecord_io.columns.schema import extension_types
 
     types = (part for part in types_within(column.type) if isinstance(part, pa.BaseExtensionType))
-    return any(not is_any_tensor(part) for part in types) or bool(stated_extensions(column))
+    return any(not is_any_tensor(part) for part in types) or bool(extension_types.stated_extensions(column))
 
 
 def _has_encoding(field: pa.Field) -> bool:

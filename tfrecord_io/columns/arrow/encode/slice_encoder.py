@@ -233,9 +233,9 @@ class SliceEncoder:
         plan, read_columns = self.plan.replace(rounding=rounding), () if arrow is None else arrow.taken
         columns: Sequence[ColumnBuffers | int] = range(len(read_columns))  # if the engine takes all of them from Arrow
         if not (read_columns and all(read_columns)):
-            from tfrecord_io.columns.arrow.encode.encode_columns import encode_columns
+            from tfrecord_io.columns.arrow.encode import encode_columns
 
-            columns = encode_columns(batch, plan, row_base=row, taken=read_columns)
+            columns = encode_columns.encode_columns(batch, plan, row_base=row, taken=read_columns)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
 
 

@@ -39,6 +39,7 @@ from tfrecord_io.columns.schema.column_features import encoding_of, needs_nestin
 from tfrecord_io.columns.schema.tensor_types import NESTED, image_encodings
 from tfrecord_io.columns.schema.types import (
     drop_run_ends,
+    has_dictionary,
     has_required_parts,
     is_deep,
     is_list_like,
@@ -440,9 +441,9 @@ def nest_lossy_columns(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> 
     candidates = [at for at in uncommon_columns(schema) if _may_lose(schema.field(at))]
     if not candidates:
         return schema
-    from tfrecord_io.columns.arrow.flatten import loses
+    from tfrecord_io.columns.arrow import flatten
 
-    nested = [at for at in candidates if any(loses(batch.column(at)) for batch in batches)]
+    nested = [at for at in candidates if any(flatten.loses(batch.column(at)) for batch in batches)]
     return replace_fields(schema, {at: set_encoding(schema.field(at), NESTED) for at in nested})
 
 
@@ -474,6 +475,8 @@ def _source_of_chunks(table: pa.Table, schema: pa.Schema) -> BatchSource:
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
+    if not any(has_dictionary(table.schema.field(at).type) for at in uncommon_columns(table.schema)):
+        return table
     from tfrecord_io.columns.arrow.casts import unify_table
 
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices
