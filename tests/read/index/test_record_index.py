@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -191,6 +192,18 @@ def test_lines_are_those_of_the_whole_index(tmp_path: Path) -> None:
     assert [*map(lines.extent, range(3))] == [*map(whole.extent, range(3))] == [(0, 20), (20, 16), (36, 17)]
     assert lines.end == whole.end == 53
     assert (len(LineIndex(b"", "x.index")), LineIndex(b"", "x.index").end) == (0, 0)
+
+
+@given(zeros=st.lists(st.integers(0, 30), max_size=60), counted=st.integers(1, 40), read=st.integers(1, 60))
+def test_lines_are_found_wherever_blocks_of_the_text_end(zeros: list[int], counted: int, read: int) -> None:
+    extents = [(20 * at, 20) for at in range(len(zeros))]
+    text = "\n".join(
+        "0" * more + f"{begin} {size}" for more, (begin, size) in zip(zeros, extents, strict=True)
+    ).encode()
+    with mock.patch.multiple(record_index, _COUNTED=counted, _BLOCK_BYTES=counted * read):
+        for end in (b"", b"\n") if extents else (b"",):
+            lines = LineIndex(text + end, "x.index")
+            assert [lines.extent(number) for number in range(len(lines))] == extents
 
 
 @pytest.mark.parametrize("line", [b"", b"20", b"20 x", b"20 -1", b"20 15", b"20 16 1"])

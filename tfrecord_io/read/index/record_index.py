@@ -24,6 +24,7 @@ REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
 _BLOCK_BYTES = 1 << 18  # of a text index that are searched for ends of lines at a time
+_COUNTED = 1 << 10  # bytes of it, of which the ends of lines are counted
 _LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
 _TEXT_RECORDS = 1 << 16  # whose lines are made at a time
@@ -127,15 +128,14 @@ class LineIndex:
 
     def __init__(self, text: bytes | Array, path: str) -> None:
         self._text, self._path = np.frombuffer(text, np.uint8), path
-        size = len(self._text)
-        dtype = np.int32 if size <= np.iinfo(np.int32).max else np.int64
-        ends = [np.empty(0, dtype)]
-        for begin in range(0, size, _BLOCK_BYTES):  # which stays in the caches
-            of_block = np.flatnonzero(self._text[begin : begin + _BLOCK_BYTES] == ord("\n"))
-            ends.append((of_block + begin).astype(dtype))
-        if size and self._text[-1] != ord("\n"):
-            ends.append(np.array([size], dtype))
-        self._ends = np.concatenate(ends)
+        counts = [np.zeros(1, np.int64)]
+        for begin in range(0, len(self._text), _BLOCK_BYTES):  # which stays in the caches
+            is_end = self._text[begin : begin + _BLOCK_BYTES] == ord("\n")
+            counts.append(np.add.reduceat(is_end.view(np.uint8), np.arange(0, len(is_end), _COUNTED), dtype=np.uint16))
+        self._ends = np.cumsum(
+            np.concatenate(counts), dtype=np.int64
+        )  # of lines before each _COUNTED bytes, and of all
+        self._is_open = len(self._text) > 0 and self._text[-1] != ord("\n")  # True if the last line has no end
 
     @classmethod
     def read(cls, file: RandomAccessFile) -> Self:
@@ -143,12 +143,27 @@ class LineIndex:
         return cls(file.read(0, file.size), file.path)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return int(self._ends[-1]) + self._is_open
+
+    def _line(self, number: int) -> bytes:
+        """The text of a line."""
+        block = min(int(self._ends.searchsorted(number, side="right")), len(self._ends) - 1) - 1
+        begin, at = block * _COUNTED, number - int(self._ends[block])
+        ends = self._ends_in(begin, begin + _COUNTED)
+        stop = int(ends[at]) if at < len(ends) else len(self._text)
+        while not at and begin:  # the line begins in an earlier block
+            begin -= _COUNTED
+            ends = self._ends_in(begin, begin + _COUNTED)
+            at = len(ends)
+        return self._text[int(ends[at - 1]) + 1 if at else 0 : stop].tobytes()
+
+    def _ends_in(self, begin: int, end: int) -> Array:
+        """Where lines end in a part of the text: int64."""
+        return np.flatnonzero(self._text[begin:end] == ord("\n")) + begin
 
     def extent(self, number: int) -> tuple[int, int]:
         """Offset and size of a record."""
-        begin = int(self._ends[number - 1]) + 1 if number else 0
-        line = self._text[begin : int(self._ends[number])].tobytes()
+        line = self._line(number)
         if not _LINE.fullmatch(line):
             raise _bad_line(self._path, number, "expected '<offset> <size>', two integers")
         offset, size = map(int, line.split())
