@@ -414,7 +414,7 @@ class TableRepresentation:
         """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
         arrays: dict[str, Any] = {}
         for column in columns:
-            # The fast path: this runs for every batch.
+            # The fast path: this runs for every batch that has columns of other kinds, too; see `dense_values`.
             if isinstance(column.rows, Dense) and not column.masked and column.name not in arrays:
                 arrays[column.name] = column.rows.values[begin:end]
                 continue
@@ -426,6 +426,15 @@ class TableRepresentation:
                     raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
                 arrays[name] = array
         return arrays
+
+    @staticmethod
+    def dense_values(columns: list[ColumnArrays]) -> list[tuple[str, Array]] | None:
+        """Name and values of each column, of which `slice` takes slices; None if it makes other arrays of some."""
+        if len({column.name for column in columns}) < len(columns):
+            return None
+        dense = [(column.name, column.rows.values) for column in columns if isinstance(column.rows, Dense)]
+        is_all = len(dense) == len(columns) and not any(column.masked for column in columns)
+        return dense if is_all else None
 
     def represent(
         self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None

@@ -107,12 +107,23 @@ class ArrayChunk:
     ends_epoch: bool = False
     kept: Array | None = None  # int64: the rows that `columns` have, where others were left out
     batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
+    # Name and values of each column if batches are slices of the values, as most are.
+    dense: list[tuple[str, Array]] | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        is_plain = self.batches is None and self.kept is None
+        self.dense = TableRepresentation.dense_values(self.columns) if is_plain else None
 
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """Batch from row `begin` on: the row after its last one, and its arrays; None if all its rows are left out.
 
         A batch has `size` rows, unless batches differ in size or the chunk ends.
         """
+        if self.dense is not None and begin + size <= self.rows:
+            end, arrays = begin + size, {}
+            for name, values in self.dense:
+                arrays[name] = values[begin:end]
+            return end, arrays
         end, form = begin + size, None
         if self.batches is not None:
             number = self.batches.batch_with(self.begin + begin)
