@@ -6,12 +6,16 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
 from tfrecord_io.store.paths.manifest_files import ManifestColumns
+from tfrecord_io.store.paths.manifest_parts import pack, unpack
 from tfrecord_io.store.read.source import ManifestFile
 
 PATH = "data/_MANIFEST.json"
@@ -167,3 +171,38 @@ def test_text_that_is_cut_is_refused() -> None:
     for end in (3, 5, 30, len(text) // 2):
         with pytest.raises(CorruptRecordError):
             parse_manifest(text[:-end], PATH)
+
+
+def in_form(numbers: list[int], form: str) -> ManifestColumns:
+    """Some files as columns: of whole paths, as in a part, or those that are left of others."""
+    if form == "left":
+        return unpack(*reversed(pack(columns(), "part")), path=PATH).take(np.array(numbers, np.int64))
+    files = columns([FILES[number] for number in numbers]) if numbers else columns().take(np.empty(0, np.int64))
+    return unpack(*reversed(pack(files, "part")), path=PATH) if form == "part" and numbers else files
+
+
+some_files = st.lists(st.integers(0, len(FILES) - 1), unique=True)
+forms = st.sampled_from(["whole", "part", "left"])
+
+
+@given(
+    own=some_files | st.just([*range(len(FILES))]), others=some_files, own_form=forms, other_form=forms, data=st.data()
+)
+def test_files_among_others(own: list[int], others: list[int], own_form: str, other_form: str, data: Any) -> None:
+    if data.draw(st.booleans()):  # as of a part that is written again
+        others = [number for number in own if number not in others[:3]]
+    files, other_files = in_form(own, own_form), in_form(others, other_form)
+    left = files.leave_out(other_files)
+    assert tuple(left) == tuple(FILES[number] for number in own if number not in others)
+    names = [NAMES[number] for number in others]
+    assert files.numbers_of([*names, "day=3/none"]) == [
+        *(own.index(number) if number in own else None for number in others),
+        None,
+    ]
+    assert not files.has_one_twice
+    folders, numbers = files.folders
+    assert [folders[number] for number in numbers] == [NAMES[number].rpartition("/")[0] for number in own]
+    assert files.folder_names == list(dict.fromkeys(NAMES[number].rpartition("/")[0] for number in own))
+    if own:
+        twice = ManifestColumns.concat([files, files.take(np.array([len(own) - 1]))])
+        assert twice.has_one_twice

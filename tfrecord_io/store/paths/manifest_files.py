@@ -48,6 +48,7 @@ SIZES = Sizes()
 NOTHING: Array = np.empty(0, np.int64)
 _BEGIN, _END = b'"files": [\n', b"\n]}\n"  # of the list of files, which is the last entry of a manifest
 MOST_SUM = 2**62
+_MOST_COUNTED = 64  # places for each file, in which pairs of numbers are counted
 _HEX = 8  # digits of a checksum
 
 
@@ -400,11 +401,19 @@ class ManifestColumns(ManyFiles):
         A file beside the manifest is in the folder "".
         """
         folder = self._paths[0] if isinstance(self._paths, tuple) else _split_paths(self._paths)[0].dictionary_encode()
-        used, first, of_files = np.unique(folder.indices.to_numpy(), return_index=True, return_inverse=True)
+        used = folder.indices.to_numpy()
+        if np.array_equal(used[_first_places(used)], np.arange(len(folder.dictionary))):  # as in a part
+            return folder.dictionary.to_pylist(), used.astype(np.int64)
+        used, first, of_files = np.unique(used, return_index=True, return_inverse=True)
         order = np.argsort(first)
         numbers = np.empty(len(used), np.int64)
         numbers[order] = np.arange(len(used))
         return folder.dictionary.take(pa.array(used[order])).to_pylist(), numbers[of_files]
+
+    @property
+    def _first_in_folders(self) -> Array:
+        """The number of the first file in each of the `folders`."""
+        return _first_places(self.folders[1])
 
     @property
     def columns(self) -> ManifestColumns:
@@ -449,7 +458,7 @@ class ManifestColumns(ManyFiles):
     def __getitem__(self, at: int | slice) -> ManifestFile | ManifestColumns:
         if isinstance(at, slice):
             return self.take(np.arange(*at.indices(len(self))))
-        path = self.take(np.array([range(len(self))[at]])).paths[0].as_py()
+        path = self._path(range(len(self))[at])
         return ManifestFile(path, int(self.records[at]), int(self.sizes[at]), int(self.checksums[at]))
 
     def __len__(self) -> int:
@@ -480,12 +489,11 @@ class ManifestColumns(ManyFiles):
         if self.are_in_order or not len(self):
             return ReadingOrder(len(self))
         folders, of_files = self.folders
-        first = np.unique(of_files, return_index=True)[1]
         places = np.empty(len(folders), np.int64)
         if (numbers := numbers_in_folders(folders)) is not None:
             places[np.argsort(numbers)] = np.arange(len(folders))
         else:
-            keys = [natural_key(self.paths[at].as_py()) for at in first]
+            keys = [natural_key(self.paths[at].as_py()) for at in self._first_in_folders]
             places[sorted(range(len(folders)), key=keys.__getitem__)] = np.arange(len(folders))
         return ReadingOrder(len(self), np.argsort(places[of_files], kind="stable"))
 
@@ -547,10 +555,20 @@ class ManifestColumns(ManyFiles):
         return with_added.take(order)
 
     def numbers_of(self, paths: Sequence[str]) -> list[int | None]:
+        places = self._in_folders({path.rpartition("/")[0] for path in paths})
+        numbers = self.take(places)._numbers_of(paths)
+        return [None if number is None else int(places[number]) for number in numbers]
+
+    def _numbers_of(self, paths: Sequence[str]) -> list[int | None]:
         import pyarrow.compute as pc
 
         numbers: list[int | None] = pc.index_in(pa.array(paths, pa.string()), self.paths).to_pylist()
         return numbers
+
+    def _in_folders(self, names: Collection[str]) -> Array:
+        """The numbers of the files in some folders."""
+        wanted = {*names}
+        return np.flatnonzero(np.array([name in wanted for name in self.folder_names], bool)[self.folders[1]])
 
     def has_path_with(self, text: str) -> bool:
         import pyarrow.compute as pc
@@ -578,10 +596,42 @@ class ManifestColumns(ManyFiles):
         """Leave out the files whose paths are among those of `files`; the rest keeps its order."""
         import pyarrow.compute as pc
 
-        if files.paths.slice(0, len(self)).equals(self.paths):
-            return self.take(NOTHING)
-        is_gone = pc.is_in(self.paths, files.paths).to_numpy(zero_copy_only=False)
-        return self.take(np.flatnonzero(~is_gone)) if is_gone.any() else self
+        first, last = self._count_equal(files)  # of a part that was written again, nearly all
+        left, others = self, files
+        if first or last:
+            left, others = self[first : len(self) - last], files[first : len(files) - last]
+        if not len(left) or not len(others):
+            return left
+        places = left._in_folders(others.folder_names)
+        is_gone = pc.is_in(left.take(places).paths, others.paths).to_numpy(zero_copy_only=False)
+        return left.take(np.delete(np.arange(len(left)), places[is_gone])) if is_gone.any() else left
+
+    def _count_equal(self, files: ManifestColumns) -> tuple[int, int]:
+        """The number of paths that are the same at the beginning of both, and of others at their end."""
+        import pyarrow.compute as pc
+
+        own, other = self._folders_as_in(files)
+        most = min(len(self), len(files))
+
+        def count_until_other(at: int, other_at: int, step: int) -> int:
+            are_equal = pc.equal(self.names.slice(at, most), files.names.slice(other_at, most))
+            is_other = ~are_equal.to_numpy(zero_copy_only=False)
+            is_other |= own[at : at + most] != other[other_at : other_at + most]
+            return int(is_other[::step].argmax()) if is_other.any() else most
+
+        at_begin = count_until_other(0, 0, 1)
+        at_end = count_until_other(len(self) - most, len(files) - most, -1)
+        return at_begin, min(at_end, most - at_begin)
+
+    def _folders_as_in(self, files: ManifestColumns) -> tuple[Array, Array]:
+        """Numbers of the folders of both, equal where the folders are."""
+        if isinstance(self._paths, tuple) and isinstance(files._paths, tuple):
+            own, other = self._paths[0], files._paths[0]
+            if own.dictionary.equals(other.dictionary):  # as of files of which some were removed
+                return own.indices.to_numpy(), other.indices.to_numpy()
+        numbers = {name: number for number, name in enumerate(self.folder_names)}
+        of_others = np.array([numbers.get(name, -1) for name in files.folder_names], np.int64)
+        return self.folders[1], of_others[files.folders[1]]
 
     @property
     def path_list(self) -> list[str]:
@@ -629,8 +679,12 @@ class ManifestColumns(ManyFiles):
         is_split = isinstance(self._paths, tuple)
         if not is_split or pc.count_distinct(self._paths[0].dictionary).as_py() < len(self._paths[0].dictionary):
             return pc.count_distinct(self.paths).as_py() < len(self)
-        names = self.names.dictionary_encode()
-        pairs = self._paths[0].indices.to_numpy().astype(np.int64) * len(names.dictionary) + names.indices.to_numpy()
+        names = self._different_names
+        if (count := len(names.dictionary)) == len(self):
+            return False
+        pairs = self._paths[0].indices.to_numpy().astype(np.int64) * count + names.indices.to_numpy()
+        if count * len(self._paths[0].dictionary) <= _MOST_COUNTED * len(self):
+            return bool(np.bincount(pairs).max(initial=0) > 1)
         return len(np.unique(pairs)) < len(self)
 
     def check_paths(self, check: Callable[[str], object], columns: Sequence[str]) -> None:
@@ -639,32 +693,37 @@ class ManifestColumns(ManyFiles):
         It is asked about one of each folder that does not simply state values of these `columns`, and about one of all
         similar names: those of shards of one dataset that differ in numbers alone.
         """
-        folders, of_files = self.folders
-        first = np.unique(of_files, return_index=True)[1]
-        for number in first[~ColumnFolder.are_plain(folders, columns)]:
-            check(self.paths[number].as_py())
-        for _, number, _ in self._similar_names:
-            check(self.paths[number].as_py())
+        for number in self._first_in_folders[~ColumnFolder.are_plain(self.folders[0], columns)]:
+            check(self._path(number))
+        for _, name, _ in self._similar_names:
+            check(self._path(self.names.index(name).as_py()))
+
+    def _path(self, number: int) -> str:
+        path: str = self.take(np.array([number])).paths[0].as_py()
+        return path
 
     @cached_property
-    def _similar_names(self) -> list[tuple[ShardName | None, int, pa.StringArray]]:
-        """The names of the files, without folders, in groups of similar ones.
+    def _different_names(self) -> pa.DictionaryArray:
+        """The names of the files, without folders; those that a writing gives in each folder are there once."""
+        return self.names.dictionary_encode()
 
-        Of each the parts of its first name, None for one that has no shard number, and the number of that file.
+    @cached_property
+    def _similar_names(self) -> list[tuple[ShardName | None, pa.StringScalar, pa.StringArray]]:
+        """The different names of the files, without folders, in groups of similar ones.
+
+        Of each the parts of its first name, None for one that has no shard number, and that name.
         """
         import pyarrow.compute as pc
 
-        groups: list[tuple[ShardName | None, int, pa.StringArray]] = []
-        names, numbers = self.names, np.arange(len(self))
-        while len(numbers):
-            first, shard = int(numbers[0]), ShardName.parse(names[0].as_py())
-            are_similar = np.arange(len(numbers)) == 0
+        groups: list[tuple[ShardName | None, pa.StringScalar, pa.StringArray]] = []
+        names = self._different_names.dictionary
+        while len(names):
+            shard = ShardName.parse(names[0].as_py())
+            are_similar = np.arange(len(names)) == 0
             if shard is not None:
                 are_similar |= pc.match_substring_regex(names, shard.pattern_of_similar).to_numpy(zero_copy_only=False)
-            if are_similar.all():
-                return [*groups, (shard, first, names)]
-            groups.append((shard, first, names.filter(pa.array(are_similar))))
-            names, numbers = names.filter(pa.array(~are_similar)), numbers[~are_similar]
+            groups.append((shard, names[0], names.filter(pa.array(are_similar))))
+            names = names.filter(pa.array(~are_similar))
         return groups
 
     # ---- text
@@ -755,6 +814,12 @@ def numbers_in_folders(folders: Sequence[str]) -> Array | None:
     if not pc.all(pc.match_substring_regex(texts, "^(0|[1-9][0-9]{0,17})$")).as_py():
         return None
     return texts.cast(pa.int64()).to_numpy()
+
+
+def _first_places(numbers: Array) -> Array:
+    """The places at which a greater number than before stands, as numbers that are given in turn, from 0, do first."""
+    before = np.maximum.accumulate(numbers)
+    return np.flatnonzero(np.diff(before, prepend=-1) > 0)
 
 
 def all_files(files: ManifestFiles) -> AllFiles:
