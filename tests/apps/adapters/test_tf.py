@@ -345,8 +345,18 @@ def test_images_whose_size_varies(tmp_path: Path) -> None:
     files = [*map(encoded, pixels)]
     tfr.write_tfrecord({"x": files, "frames": [files, files[:1], []]}, tmp_path / "a.tfrecord")
     some = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image()})
-    with pytest.raises(tfr.errors.SchemaError, match=r"'x': images whose size varies .*declare tfr\.image\(resize="):
-        some.to_tf(batch_size=3)
+    ragged = some.to_tf(batch_size=3)
+    assert ragged.element_spec["x"] == tf.RaggedTensorSpec((None, None, None, 3), tf.uint8, ragged_rank=2)
+    (batch,) = ragged
+    assert [image.to_tensor().numpy().tolist() for image in batch["x"]] == [image.tolist() for image in pixels]
+    views = tfr.dataset(tmp_path / "a.tfrecord", schema={"frames": tfr.list_(tfr.image())})
+    (batch,) = views.to_tf(batch_size=3)
+    assert batch["frames"].to_list() == [[image.tolist() for image in row] for row in (pixels, pixels[:1], [])]
+    unchanged = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image(mode="unchanged")})
+    with pytest.raises(
+        tfr.errors.SchemaError, match=r"'x': images of mode \"unchanged\" .*; declare tfr\.image\(mode="
+    ):
+        unchanged.to_tf(batch_size=3)
     padded = some.to_tf(batch_size=3, ragged="pad", missing="mask")
     assert padded.element_spec["x"] == tf.TensorSpec((None, None, None, 3), tf.uint8)
     (batch,) = padded

@@ -63,7 +63,7 @@ def to_tf(
         Of dicts by column. Numbers, bools, times and tensors are dense tensors; times and durations are int64, counts
         of the unit in the schema. Text and bytes are tf.string. Lists of a fixed length are dense tensors, others
         RaggedTensors, or as `ragged` says: the schema states the length, or all lists of the sample have one where no
-        schema tells. Tensors of several shapes, and lists of them, are RaggedTensors in which each axis is ragged up
+        schema tells. Tensors and images of several shapes, and lists of such, are RaggedTensors: each axis is ragged up
         to the last one that varies. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
         column that may lack a value: those that are missing are 0, "" or empty. Each iteration over the dataset is
         one epoch, which is shuffled differently from the one before; ``tf.random.set_seed`` determines the order where
@@ -174,7 +174,7 @@ class _Columns:
     def _rows_of_cells(field: pa.Field, column: ColumnRepresentation) -> _Ragged:
         """Describe the tensors of rows that are objects: lists, tensors of several shapes, or lists of such."""
         if column.is_image:
-            return _Ragged.of_lists(_image_values(column, field.name))
+            return _image_rows(field, column)
         own, is_list = Column(field), Column(field).is_list
         value = field.type.value_type if is_list else None
         has_tensors = own.is_variable_tensor or (is_list and Column(value).is_variable_tensor)
@@ -337,15 +337,15 @@ def _list_values(field: pa.Field, lists: pa.Field | None = None) -> Array:
     return array
 
 
-def _image_values(column: ColumnRepresentation, name: str) -> Array:
-    """Empty array with the shape of the images in lists; SchemaError if sizes vary, or images are not in lists."""
-    if (images := column.no_images()) is not None:
-        return images
-    advice = 'declare tfr.image(resize=(height, width)), or its whole shape; or pass ragged="pad"'
-    advice_cli = "its whole shape"
-    raise SchemaError(
-        "images whose size varies are not a tensor of TensorFlow", feature=name, hint=advice, hint_cli=advice_cli
-    )
+def _image_rows(field: pa.Field, column: ColumnRepresentation) -> _Ragged:
+    """Describe images of several sizes, or lists of images; SchemaError if these have no dtype in common."""
+    if column.image_form is None:
+        reason = 'images of mode "unchanged" are not a tensor of TensorFlow'
+        raise SchemaError(reason, feature=field.name, hint='declare tfr.image(mode="RGB"), "L" or "RGBA"')
+    dtype, axes = column.image_form
+    if None in axes:
+        return _Ragged(np.empty(0, dtype), axes, in_lists=Column(field).is_list)
+    return _Ragged(np.empty(0, dtype), (None, *axes))
 
 
 def _dtype(name: str, array: Array) -> Any:

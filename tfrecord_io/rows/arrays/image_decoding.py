@@ -66,6 +66,11 @@ class ImageDecoder:
         """The shape of an image, None where it may vary."""
         return (None, None, self.form.channels)
 
+    @property
+    def common_form(self) -> tuple[np.dtype[Any], tuple[int | None, ...]] | None:
+        """The dtype and the shape of each image, None where it may vary; None of images without a dtype in common."""
+        return (self.dtype, self.size or self._axes) if self.form.channels else None
+
     def padded_shape(self, length: int | None) -> tuple[int | None, ...]:
         """The shape of a padded row; None where it is that of the largest row of each batch."""
         size = self.size or self._axes

@@ -274,11 +274,10 @@ class ColumnRepresentation:
         declared = column.tensor_axes if is_tensor else column.declared_shape or (None, *empty.shape[2:])
         return (length, *declared[1:])
 
-    def no_images(self) -> Array | None:
-        """An array without images, of their shape and dtype, if they are in lists and have one size."""
-        if self.decoder is None or not self.decoder.in_lists or self.decoder.size is None:
-            return None
-        return np.empty((0, *self.decoder.size), self.decoder.dtype)
+    @property
+    def image_form(self) -> tuple[np.dtype[Any], tuple[int | None, ...]] | None:
+        """The dtype and the axes of each image, None where they vary; None if images have no common dtype."""
+        return None if self.decoder is None else self.decoder.common_form
 
     def empty_arrays(self) -> dict[str, Any]:
         """The arrays of no rows, by name."""
