@@ -23,6 +23,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed, written
 from rounds import rounds
+from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.train import (
     BytesList,
     Example,
@@ -782,9 +783,60 @@ def test_arrays_of_python_are_written_by_the_schema_that_reads_them(data: st.Dat
                 same(layout.arrays(own), arrays)
 
 
+@settings(max_examples=rounds(100))
+@given(st.data())
+def test_arrays_of_structs_are_written_by_the_schema_that_reads_them(data: st.DataObject) -> None:
+    """A table of Arrow whose fields say nothing; shapes that are the same in it may vary in the schema."""
+    layout = data.draw(layouts((*STRUCTS, *LISTS_AND_STRUCTS)).filter(lambda layout: not layout.as_list))
+    rows = data.draw(rows_of(layout))
+    with tempfile.TemporaryDirectory() as folder:
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        written(path, layout.records(rows))
+        table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
+        begin = data.draw(st.integers(0, len(rows) - 1))
+        tfr.write_tfrecord(without_metadata(table)[begin:], again, schema=layout.schema())
+        for schema in (layout.schema(), None):
+            found = tfr.read_tfrecord(tfr.dataset(again, schema=schema, sample="all"))["image_raw"]
+            for own, arrays in zip(found, rows[begin:], strict=True):
+                same(layout.arrays(own), arrays)
+
+
+def test_a_struct_whose_array_has_another_rank_is_refused_with_its_record(tmp_path: Path) -> None:
+    type_ = pa.fixed_shape_tensor(pa.uint8(), (2, 3))
+    images = pa.ExtensionArray.from_storage(type_, pa.array([[1] * 6] * 3, type_.storage_type))
+    structs = pa.StructArray.from_arrays([images], ["image"])
+    for column, schema in (
+        (structs, {"image": tfr.tensor("uint8", ("height", 4))}),
+        (pa.ListArray.from_arrays([0, 0, 1, 3], structs), tfr.list_({"image": tfr.tensor("uint8", ("height", 4))})),
+    ):
+        record = 0 if column is structs else 1
+        with pytest.raises(tfr.errors.EncodeError, match=f"record {record}: feature 'x': ") as caught:
+            tfr.write_tfrecord(pa.table({"x": column}), tmp_path / "a", schema={"x": schema})
+        assert caught.value.record == record
+
+
 def test_bytes_of_arrays_may_be_written_beside_their_sizes(tmp_path: Path) -> None:
     image = tfr.tensor("uint8", "shape")
     data = {"image": [bytes(6), bytes(2)], "shape": [[2, 3], [1, 2]]}
     tfr.write_tfrecord(data, tmp_path / "a", schema={"image": image, "shape": pa.list_(pa.int64())}, embed_schema=False)
     found = tfr.read_tfrecord(tmp_path / "a", schema={"image": image})["image"]
     assert [array.shape for array in found] == [(2, 3), (1, 2)]
+
+
+@pytest.mark.parametrize("axes", [("height",), ("height", "width", 3), ()])
+@pytest.mark.parametrize("is_field", [False, True])
+def test_a_source_of_another_number_of_dimensions_is_damaged(
+    tmp_path: Path, axes: tuple[Any, ...], is_field: bool
+) -> None:
+    source = ShapeSource(axes, element="uint8", is_open=False, encoding="raw", in_struct=True)
+    metadata = {**source.metadata, b"tfrecord_io.encoding": b"raw"}
+    column = pa.field("x", pa.fixed_shape_tensor(pa.uint8(), (2, 3)), metadata=metadata)
+    if is_field:
+        column = pa.field("x", pa.struct([column]))
+    feature = "x/x" if is_field else "x"
+    written(tmp_path / "a", [tfr.encode_example({feature: bytes(6), "height": 2, "width": 3})])
+    reason = f"'{feature}': its metadata is damaged: .* has {len(axes)} dimensions, and the type has 2"
+    with pytest.raises(tfr.errors.SchemaError, match=reason):
+        tfr.read_table(tmp_path / "a", schema=pa.schema([column]))
+    with pytest.raises(tfr.errors.SchemaError, match=reason):
+        tfr.write_tfrecord(pa.table([pa.nulls(1, column.type)], schema=pa.schema([column])), tmp_path / "b")

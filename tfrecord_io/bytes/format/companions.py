@@ -81,6 +81,14 @@ class ShapeSource(NamedTuple):
         if not all(isinstance(text, str | None) for text in texts) or self.encoding not in (None, "list", "raw"):
             raise ValueError("the dtype or the encoding is not text")
 
+    def check_rank(self, rank: int, feature: str) -> None:
+        """Raise SchemaError for arrays of another number of dimensions than a damaged entry states."""
+        if not isinstance(self.axes, str) and len(self.axes) != rank:
+            reason = (
+                f"its metadata is damaged: {_KEY.decode()} has {len(self.axes)} dimensions, and the type has {rank}"
+            )
+            raise SchemaError(reason, feature=feature, expected=rank, got=len(self.axes))
+
     @property
     def holds_in_structs(self) -> bool:
         """True if the features state the shape of the field of a struct, too."""

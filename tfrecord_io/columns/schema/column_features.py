@@ -305,6 +305,8 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
+    if source is not None:
+        source.check_rank(len(shape), feature)
     rules = _rules(encoding, feature)
     is_stated = source is not None or (rules.adaptive and bool(path))  # other features state what a list does not
     try:

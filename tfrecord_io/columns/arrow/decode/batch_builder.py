@@ -309,6 +309,7 @@ def _stated_shapes(field: Field) -> Companions | None:
     if source is None or not is_any_tensor(field.value):
         return None
     element, shape = element_and_shape(field.tensor)
+    source.check_rank(len(shape), field.feature)
     return StatedShapes(field.feature, shape_source=source, element=element, rank=len(shape))
 
 

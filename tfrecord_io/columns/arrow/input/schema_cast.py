@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.columns.arrow.buffers import struct_fields
+from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, struct_fields
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
+from tfrecord_io.columns.arrow.flatten import Rows, cut_lists
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_null
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
@@ -20,7 +21,7 @@ from tfrecord_io.columns.arrow.tensor_values import column_to_tensors, tensors_t
 from tfrecord_io.columns.schema.column_features import is_list_of_tensors
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, value_type
+from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, types_within, value_type
 from tfrecord_io.errors import EncodeError
 
 _NO_CAST = (pa.ArrowException, OverflowError)
@@ -99,11 +100,45 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
         for before, after in _leaves(plain, source.with_type(plain.type), result, field.with_type(form)):
             refuse_loss(before, after)
         return from_plain_form(result, field.type)
+    if (parts := _cast_parts(array, source, field)) is not None:
+        return parts
     has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type) or is_list_of_tensors(field.type)
     result = tensor_cast(array, source, field) if has_tensors else array.cast(field.type)
     for before, after in _leaves(array, source, result, field):
         refuse_loss(before, after)
     return result
+
+
+def _cast_parts(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array | None:
+    """A struct, or a list of structs, that has tensors, part by part, as Arrow casts none; None for other columns."""
+    type_ = field.type
+    if not t.is_nested(type_) or not any(map(is_any_tensor, types_within(type_))):
+        return None
+    if t.is_struct(type_) and t.is_struct(source.type):
+        befores = dict(zip((child.name for child in source.type), struct_fields(array), strict=True))
+        if not befores.keys() <= {child.name for child in type_}:
+            raise pa.ArrowInvalid("the declared struct lacks a field")
+        afters = [
+            _cast(befores[child.name], source.type.field(child.name), child)
+            if child.name in befores
+            else pa.nulls(len(array), child.type)
+            for child in type_
+        ]
+        validity = bitmap_buffer(np.asarray(array.is_valid()) if array.null_count else None)
+        return pa.Array.from_buffers(type_, len(array), [validity], array.null_count, children=afters)
+    if (t.is_list(type_) or t.is_large_list(type_)) and t.is_struct(type_.value_type) and is_list_like(source.type):
+        values, rows = cut_lists(array, Rows("", 0, len(array)))
+        assert rows.offsets is not None
+        values = values if rows.index is None else values.take(pa.array(rows.index))
+        try:
+            values = _cast(values, source.type.value_field, type_.value_field)
+        except EncodeError as error:
+            error.record = None if error.record is None else rows.row_of(error.record)  # it counted items
+            raise
+        valid = None if rows.valid is None else bitmap_of(rows.valid)
+        nulls = array.null_count
+        return list_array(type_, len(array), nulls=nulls, validity=valid, offsets=rows.offsets, values=values)
+    return None
 
 
 def _first_misfit(array: pa.Array, source: pa.Field, field: pa.Field) -> int | None:
