@@ -33,6 +33,9 @@ _PROCESS = 1_000_000_000  # numbers that no real process has
 _SHRINK_SECONDS = 20
 # How probable a switch is at a step, and how many there are at most: with few, whole calls run in a pause of another.
 _SWITCHES = ((0.01, 1), (0.03, 1), (0.03, 2), (0.05, 3), (0.02, 10**9), (0.1, 10**9), (0.3, 10**9))
+# How probable a fault and a death are at a step; where all programs are to meet both, the second ones.
+_MET = ((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01))
+_BOTH_MET = ((0.02, 0.01), (0.05, 0.02), (0.1, 0.04))
 _COLLECTED, _YOUNG_COLLECTED = 500, 20  # programs between two collections of all, and of what is new
 _count = 0
 _steps: dict[str, tuple[int, set[int]]] = {}  # of an actor of small programs, alone
@@ -93,14 +96,14 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
         world.close()
 
 
-def by_seed(seed: int, worlds: tuple[str, ...]) -> tuple[Program, Schedule]:
-    """The program and the schedule of a number."""
+def by_seed(seed: int, worlds: tuple[str, ...], *, losses: bool = False) -> tuple[Program, Schedule]:
+    """The program and the schedule of a number; with `losses`, one of faults and deaths, on a disk losses of power."""
     rng = random.Random(f"program {seed}")
     program = random_program(rng, worlds)
     switches, most = rng.choice(_SWITCHES)
-    faults, deaths = rng.choice(((0, 0), (0, 0), (0.02, 0), (0, 0.02), (0.02, 0.01)))
-    losses = 0.5 if program.world == "disk" else 0.0
-    return program, RandomSchedule(rng, switches, faults, deaths, most_switches=most, losses=losses)
+    faults, deaths = rng.choice(_BOTH_MET if losses else _MET)
+    share = (1.0 if losses else 0.5) if program.world == "disk" else 0.0
+    return program, RandomSchedule(rng, switches, faults, deaths, most_switches=most, losses=share)
 
 
 def shrink(program: Program, decisions: str, what: str) -> tuple[Program, str]:
@@ -155,6 +158,7 @@ def main() -> int:
     parser.add_argument("--explore", action="store_true", help="all schedules of the small programs")
     parser.add_argument("--switches", type=int, default=1, help="with --explore: at most so many in a schedule")
     parser.add_argument("--no-shrink", action="store_true")
+    parser.add_argument("--losses", action="store_true", help="faults and deaths in all programs, by loss of power")
     parser.add_argument("--parts", action="store_true", help="manifests have parts, in all programs")
     options = parser.parse_args()
     with simulated():
@@ -165,7 +169,8 @@ def main() -> int:
             cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for w in worlds for p, s in explored(w, options.switches))
         else:
             numbers = range(options.seed, options.seed + options.number)
-            cases = ((f"SEED={seed}", *by_seed(seed, worlds)) for seed in numbers)
+            kind = "+losses" * options.losses
+            cases = ((f"SEED={seed}{kind}", *by_seed(seed, worlds, losses=options.losses)) for seed in numbers)
         if options.parts:
             cases = ((f"{name}+parts", with_parts(program), schedule) for name, program, schedule in cases)
         return many(cases, options)

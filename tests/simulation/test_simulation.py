@@ -259,6 +259,15 @@ def test_random_programs(part: int) -> None:
         assert finding is None, f"make simulate SEED={seed}\n{finding}"
 
 
+def test_random_programs_with_losses_of_power() -> None:
+    lost = 0
+    for seed in range(_RANDOM // 20):
+        scheduler, finding = run(*by_seed(seed, ("disk",), losses=True))
+        assert finding is None, f"SEED={seed} with losses, on the disk\n{finding}"
+        lost += scheduler.lost_at >= 0
+    assert lost > _RANDOM // 80
+
+
 @pytest.mark.parametrize("part", range(_PARTS_OF_SMALL))
 @pytest.mark.parametrize("world", WORLDS)
 def test_all_schedules_of_small_programs(world: str, part: int) -> None:
