@@ -100,7 +100,9 @@ class _Compiled:
             is_declared = resolved.source == "schema="
             self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
         self._settings: DecodeSettings | None = None
-        may_raise = resolved.schema.plain is None
+        # The embedded schema of one file was checked when it was read.
+        is_checked = resolved.embedded is not None and resolved.embedded.content is not None
+        may_raise = resolved.schema.plain is None and (not is_checked or options.schema_overrides is not None)
         if may_raise and (not resolved.is_inferred or options.schema_overrides is not None):
             self.settings()  # at once; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema

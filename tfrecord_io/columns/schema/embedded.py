@@ -302,11 +302,12 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     Tensors are in C order with their axis names in that order, and their dtype in the metadata if the type does not
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
-    changed = {
-        at: _as_written(_restore_field(column))
-        for at, column in enumerate(schema)
-        if column.metadata or not is_restored_as_it_is(column.type)
-    }
+    changed = {}
+    for at, column in enumerate(schema):
+        if column.metadata or not is_restored_as_it_is(column.type):
+            written = _as_written(_restore_field(column))
+            if not written.equals(column, check_metadata=True):
+                changed[at] = written
     return replace_fields(schema, changed)
 
 
@@ -501,11 +502,13 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
         if is_restored_as_it_is(column.type) and not column.metadata:
             names.append(column.name)
         else:
-            column = _as_written(_restore(column))
-            column = restored[at] = _restore_field(column) if is_nested(column) else column
-            for leaf in column_leaves(column, in_steps=True):
+            made = _as_written(_restore(column))
+            made = _restore_field(made) if is_nested(made) else made
+            if not made.equals(column, check_metadata=True):
+                restored[at] = made
+            for leaf in column_leaves(made, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
-    schema = replace_fields(inert, restored)  # the same one in most cases, as a wide one takes much memory
+    schema = replace_fields(inert, restored)  # the same one in most cases: a wide one takes much memory
     if metadata != (inert.metadata or {}):
         schema = schema.with_metadata(metadata)
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):

@@ -325,7 +325,7 @@ class Field:
         self._set_shape()
         if self.default is not None:
             self._set_default()
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)) if self.metadata else _NONE)
 
     def _refuse_open_parts(self, type_: pa.DataType, *, may_have: bool, in_list: bool = False) -> None:
         """Refuse a nested type with an array whose shape stands in features, where plain features cannot store it.

@@ -56,7 +56,7 @@ class Schema:
     metadata: Mapping[bytes, bytes]
     plain: tuple[list[str], list[pa.DataType]] | None  # names and types, where all are common and say all
     _by_name: dict[str, Field]
-    _arrow: pa.Schema | None  # of `plain` columns that are from one
+    _arrow: pa.Schema | None  # what it was made from
 
     def __init__(
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
@@ -71,8 +71,8 @@ class Schema:
         check_columns(names, map(attrgetter("feature"), columns))
         object.__setattr__(self, "fields", columns)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
-        object.__setattr__(self, "_by_name", dict(zip(names, columns, strict=True)))
         object.__setattr__(self, "plain", None)
+        object.__setattr__(self, "_arrow", fields if isinstance(fields, pa.Schema) and metadata is None else None)
 
     @classmethod
     def from_common_types(
@@ -143,6 +143,8 @@ class Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
         if self.plain is not None:
             return self._arrow or pa.schema(zip(*self.plain, strict=True), metadata=dict(self.metadata) or None)
+        if self._arrow is not None and all(map(_says_the_same, self.fields, self._arrow)):
+            return self._arrow  # a second one of 10^5 columns takes 20 MB
         fields = [  # a name and a type take a third of the time that a pa.Field takes
             (f.column, f.type)
             if f.is_common and not f.required and not f.metadata and f.feature == f.column
@@ -499,6 +501,21 @@ def _plain_columns(source: pa.Schema) -> tuple[list[str], list[pa.DataType]] | N
     return source.names, [by_id[type_.id] for type_ in types]
 
 
+def _says_the_same(column: Field, source: pa.Field) -> bool:
+    """True if a column is converted to the Arrow field that it was made from."""
+    return not source.metadata if column.is_common else column.to_arrow().equals(source, check_metadata=True)
+
+
+def _fields_of_arrow(source: pa.Schema) -> Iterator[Field]:
+    """The fields of an Arrow schema, with one object for each common type."""
+    by_id: dict[int, pa.DataType] = {}
+    for column in source:
+        if column.metadata or plain_kind(type_ := column.type) is None:
+            yield Field.from_arrow(column)
+        else:
+            yield Field(column.name, by_id.setdefault(type_.id, type_), required=None if column.nullable else True)
+
+
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
     """Fields and metadata of any accepted source of a Schema."""
     if isinstance(source, Schema):
@@ -512,7 +529,7 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
         source = pa.schema(source)
     if isinstance(source, pa.Schema):
-        return tuple(map(Field.from_arrow, source)), source.metadata or {}
+        return tuple(_fields_of_arrow(source)), source.metadata or {}
     fields = tuple(source)
     if not all(isinstance(f, Field) for f in fields):
         raise TypeError("a schema is made of fields, or of a dict of names and types")
