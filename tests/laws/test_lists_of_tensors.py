@@ -553,3 +553,17 @@ def test_torch_has_the_forms(tmp_path: Path, name: str) -> None:
     for batch, own in zip(dataset.to_torch(batch_size=2, ragged="offsets"), parts(rows, 2), strict=True):
         pairs = {name: tuple(part.numpy() for part in batch[name]) for name in ("x", "x/shape")}
         check_offsets(pairs, own)
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_grain_has_buckets(tmp_path: Path, name: str) -> None:
+    pytest.importorskip("grain")
+    case, sizes = MIXED[name], [1, 3]
+    dataset = tfr.dataset(case.write(tmp_path))
+    batches = dataset.to_grain(batch_size=2, bucket_by="x", bucket_sizes=sizes, pad_value=FILL)
+    found = []
+    for batch in map(batches.__getitem__, range(len(batches))):
+        rows = [case.rows[n] or [] for n in batch["n"]]
+        check_padded(batch, rows, case, next(size for size in sizes if size >= max(map(len, rows))))
+        found += batch["n"].tolist()
+    assert sorted(found) == [*range(len(case.rows))]

@@ -352,6 +352,11 @@ def test_images_whose_size_varies(tmp_path: Path) -> None:
     views = tfr.dataset(tmp_path / "a.tfrecord", schema={"frames": tfr.list_(tfr.image())})
     (batch,) = views.to_tf(batch_size=3)
     assert batch["frames"].to_list() == [[image.tolist() for image in row] for row in (pixels, pixels[:1], [])]
+    for options in ({"ragged": "pad"}, {"ragged": "offsets"}, {"bucket_by": "frames", "bucket_sizes": [1, 4]}):
+        dataset = views.to_tf(batch_size=2, **options)
+        for batch in dataset:
+            for name, spec in dataset.element_spec.items():
+                assert spec.is_compatible_with(batch[name]), name
     unchanged = tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image(mode="unchanged")})
     with pytest.raises(
         tfr.errors.SchemaError, match=r"'x': images of mode \"unchanged\" .*; declare tfr\.image\(mode="
@@ -367,6 +372,8 @@ def test_images_whose_size_varies(tmp_path: Path) -> None:
     assert dataset.element_spec["frames"] == tf.RaggedTensorSpec((None, None, 2, 2, 3), tf.uint8, ragged_rank=1)
     (batch,) = dataset
     assert batch["frames"].row_lengths().numpy().tolist() == [3, 1, 0]
+    bucketed = lists.to_tf(batch_size=2, bucket_by="frames", bucket_sizes=[1, 4])
+    assert [batch["frames"].shape.as_list() for batch in bucketed] == [[2, 1, 2, 2, 3], [1, 4, 2, 2, 3]]
     (batch,) = lists.to_tf(batch_size=3, ragged="pad", pad_to=4)
     assert batch["frames"].shape == (3, 4, 2, 2, 3)
 

@@ -190,7 +190,7 @@ def test_what_batches_by_number_are_not_possible_with(data: tfr.Dataset) -> None
 @pytest.mark.parametrize("column", ["number", "text", "tensor", "nested", "absent"])
 @pytest.mark.parametrize("option", ["bucket_by", "pack", "pad_to"])
 def test_columns_that_are_no_lists_are_refused_at_once(tmp_path: Path, option: str, column: str) -> None:
-    columns = {"number": [1], "text": ["a"], "tensor": np.zeros((1, 2), "float32"), "nested": [[[1], [2, 3]]]}
+    columns = {"number": [1], "text": ["a"], "tensor": np.zeros((1, 2), "float32"), "nested": [[[[1], [2, 3]]]]}
     tfr.write_tfrecord({name: columns[name] for name in columns if name == column} or {"other": [1]}, tmp_path / "a")
     data = tfr.dataset(tmp_path / "a")
     keywords: dict[str, Any] = {

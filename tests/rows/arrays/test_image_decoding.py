@@ -473,7 +473,8 @@ def test_lists_of_images_of_several_lengths(tmp_path: Path) -> None:
     values, offsets = tfr.read_arrays(path, schema=fixed, ragged="offsets")["x"]
     assert (values.shape, offsets.tolist()) == ((5, 4, 5, 3), [0, 2, 2, 5])
     some = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad")
-    assert some["x/shape"].tolist() == [[2, 4, 5, 3], [0, 0, 0, 3], [3, 4, 5, 3]]
+    assert some["x/length"].tolist() == [2, 0, 3]
+    assert some["x/shape"].tolist() == [[[4, 5, 3] if at < n else [0, 0, 0] for at in range(3)] for n in (2, 0, 3)]
     assert (some["x"][0, :2] == np.array(lists[0])).all()
 
 
@@ -484,10 +485,24 @@ def test_lists_of_images_of_several_sizes(tmp_path: Path) -> None:
     assert (first == np.array(lists[0])).all()
     assert [image.shape for image in second] == [(3, 2, 3), (2, 2, 3)]
     assert third is None
-    with pytest.raises(
-        tfr.errors.SchemaError, match=r"record 1.*different sizes.*declare tfr\.list_\(tfr\.image\(resize="
-    ):
-        tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad", missing="mask")
+    padded = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad", missing="mask")
+    assert padded["x"].shape == (3, 2, 3, 2, 3)
+    assert padded["x/shape"].tolist() == [[[2, 2, 3], [2, 2, 3]], [[3, 2, 3], [2, 2, 3]], [[0, 0, 0], [0, 0, 0]]]
+    assert padded["x/mask"].tolist() == [False, False, True]
+    for row, images in enumerate(lists[:2]):
+        for at, image in enumerate(images):
+            assert (padded["x"][row, at, : len(image)] == image).all()
+    cut = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="offsets", limit=2)
+    (values, offsets), (shapes, steps) = cut["x"], cut["x/shape"]
+    assert (offsets.tolist(), steps.tolist()) == ([0, 24, 54], [0, 2, 4])
+    assert (values[42:].reshape(shapes[3]) == lists[1][1]).all()
+    with pytest.raises(tfr.errors.SchemaError, match=r'record 1.*mode "unchanged".*ragged=\'pad\' cannot'):
+        tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image(mode="unchanged"))}, ragged="pad", missing="mask")
+    out = {"x": np.ones((2, 2, 3, 3, 3), np.uint8), "x/shape": np.zeros((2, 2, 3), np.int64)}
+    tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image())}, ragged="pad", limit=2, out=out)
+    assert (out["x"][:, :, :, :2] == padded["x"][:2]).all()
+    assert not out["x"][:, :, :, 2].any()
+    assert out["x/shape"].tolist() == padded["x/shape"][:2].tolist()
     resized = tfr.read_arrays(path, schema={"x": tfr.list_(tfr.image(resize=(2, 2)))}, ragged="pad", missing="mask")
     assert resized["x"].shape == (3, 2, 2, 2, 3)
     assert resized["x/mask"].tolist() == [False, False, True]

@@ -80,6 +80,9 @@ def test_channels_come_first() -> None:
     assert moved["image"][1] is None
     values, offsets = form.arrays({"image": (images, np.array([0, 2]))})["image"]
     assert (values.shape, offsets.tolist()) == ((2, 3, 2, 3), [0, 2])
+    flat = {"image": (images.reshape(-1), np.array([0, 18, 36])), "image/shape": np.array([[2, 3, 3]] * 2)}
+    with pytest.raises(tfr.errors.SchemaError, match=r'\'image\': the values .* are flat, .*; pass ragged="pad"'):
+        form.arrays(flat)
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -16,14 +16,24 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Expansion, ordered
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import ArrayBuffers, Column, Dense, ImageForm, PixelReader, Ragged, RawImages, RowFault, pillow
+from tfrecord_io.columns import (
+    ArrayBuffers,
+    Column,
+    Dense,
+    ImageForm,
+    PixelReader,
+    Ragged,
+    RawImages,
+    RowFault,
+    TensorLists,
+    pillow,
+)
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
 from tfrecord_io.rows.arrays.shared_images import Groups, decode_shared, encoded_bytes
 
 # Why images are objects, and what else to declare.
 NO_COMMON_TYPE = ('images of mode "unchanged" have no type in common', 'declare tfr.image(mode="RGB"), "L" or "RGBA"')
-_DIFFERENT_SIZES = "its images have different sizes", "declare tfr.list_(tfr.image(resize=(height, width)))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +193,14 @@ class ImageDecoder:
     def _group_by_list(
         self, decoded: list[Array], counts: Array, valid: Array | None, layout: ColumnLayout
     ) -> Dense | Ragged:
-        """The images of any size, of which each list has so many."""
+        """The images of any size, of which each list has so many.
+
+        Lists that are padded or cut are `TensorLists`; else a list of one size is an array, and others are objects.
+        """
+        if layout.ragged in ("pad", "offsets") and self.form.mode != "unchanged":
+            sizes = np.array([pixels.shape for pixels in decoded], np.int64).reshape(-1, 3)
+            steps = Ragged.from_present(sizes, counts, valid)
+            return TensorLists(_flat(decoded, self.dtype), steps, self._axes, valid)
         ends = np.cumsum(counts).tolist()
         lists = [decoded[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
         kinds = [{(pixels.dtype, pixels.shape) for pixels in images} for images in lists]
@@ -196,7 +213,7 @@ class ImageDecoder:
         present = np.ones(len(lists), np.bool_) if valid is None else valid
         if lists:
             row = int(np.flatnonzero(present)[int(is_mixed.argmax())])
-            self._check_layout(layout, row, *(_DIFFERENT_SIZES if is_mixed.any() else NO_COMMON_TYPE))
+            self._check_layout(layout, row, *NO_COMMON_TYPE)
         return Dense(_objects([_one_list(images) for images in lists], present))
 
     def _check_layout(self, layout: ColumnLayout, row: int, reason: str, advice: str) -> None:

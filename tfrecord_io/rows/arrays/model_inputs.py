@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.base import Selection
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column
-from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder
 from tfrecord_io.rows.arrays.representation import SHAPE
 
@@ -56,11 +56,15 @@ class ModelInputs:
         """A batch, or a row, whose images have their channels first: views of its arrays."""
         moved = {**batch}
         for name in self._images:
+            shapes = moved.get(f"{name}/{SHAPE}")
+            if shapes is not None and isinstance(moved.get(name), tuple):
+                reason = "the values of images of several sizes are flat, and their channels cannot be moved"
+                advice = 'pass ragged="pad" with channels_first=True'
+                raise SchemaError(reason, feature=name, got="ragged='offsets'", hint=advice)
             if name in moved:
                 moved[name] = _channels_first(moved[name])
-            if (shapes := moved.get(f"{name}/{SHAPE}")) is not None:
-                axes = [*range(shapes.shape[-1] - 3), -1, -3, -2]
-                moved[f"{name}/{SHAPE}"] = shapes[..., axes]
+            if shapes is not None:
+                moved[f"{name}/{SHAPE}"] = shapes[..., [-1, -3, -2]]
         return moved
 
     def pair(self, batch: Mapping[str, Any]) -> Any:

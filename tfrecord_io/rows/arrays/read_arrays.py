@@ -97,8 +97,8 @@ def read_arrays(
         "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), where row i is
         ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`. "offsets" and "pad" add
         an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array ``<name>/length`` for lists,
-        both int64. Lists of lists, and of tensors of several shapes, have ``<name>/shape`` of [rows, steps, rank]
-        with "pad", and (shapes, offsets) with "offsets", where a row of shapes cuts the values of its row. "csr":
+        both int64. Lists of lists, and of tensors or images of several shapes, have ``<name>/shape`` of [rows, steps,
+        rank] with "pad", and (shapes, offsets) with "offsets", where a row of shapes cuts the values of its row. "csr":
         sparse columns, which were written from matrices of scipy.sparse or are declared by
         `tfrecord_io.io.SparseFeature`, are one ``scipy.sparse.csr_matrix`` for their indices and values; a row without
         them is empty. A dict says it by column: ``{"tokens": "pad", "boxes": "offsets"}``.

@@ -267,7 +267,7 @@ class ColumnRepresentation:
         if name != self.field.name:
             return None
         if self.decoder is not None:
-            return self.decoder.padded_shape(self.layout.length)
+            return self.decoder.padded_shape(length)
         if column.has_tensor_lists:
             return (length, *column.tensor_axes)
         is_tensor = column.is_variable_shape_tensor
@@ -478,8 +478,9 @@ class TableRepresentation:
 
 
 def has_tensor_lists(field: pa.Field) -> bool:
-    """True for columns of lists of tensors of several shapes, or of lists, which are not resized to one."""
-    return Column(field.type).has_tensor_lists and image_decoder(field) is None
+    """True for columns of lists of tensors of several shapes, of images of several sizes, or of lists."""
+    decoder = image_decoder(field)
+    return Column(field.type).has_tensor_lists if decoder is None else decoder.in_lists and decoder.size is None
 
 
 def cast_pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
