@@ -228,6 +228,14 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     return column
 
 
+def column_of(name: str, values: Sequence[Any]) -> pa.Array | Tensors:
+    """Convert the values of a field of structs, as those of a column; None is missing."""
+    column = _column(name, values, nan_to_null=True, encoding=None)
+    return (
+        pa.concat_arrays(column.chunks or [pa.nulls(0, column.type)]) if isinstance(column, pa.ChunkedArray) else column
+    )
+
+
 def _as_taken(values: Any) -> Any:
     """An array of another library that Arrow does not take as one of NumPy; anything else as it is."""
     if isinstance(values, np.ndarray):
@@ -298,9 +306,9 @@ def plain_cells(values: Any, nan_is_missing: bool) -> pa.Array | bool | None:
         return False
     gathered = get_engine().gather_objects(values, nan_is_missing)
     if gathered is True:
-        from tfrecord_io.columns.arrow.input.tensor_cast import are_lists_of_tensors
+        from tfrecord_io.columns.arrow.input.tensor_cast import are_lists_of_tensors, are_structs_of_tensors
 
-        return not are_lists_of_tensors(values)
+        return not (are_lists_of_tensors(values) or are_structs_of_tensors(values))
     if gathered is None or gathered is False:
         return gathered
     dtype, valid, offsets, content, value_offsets = gathered
@@ -334,7 +342,7 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
         values = values.to_numpy()
     if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or values.ndim > 1):
         return tensors_of_array(values, encoding, valid)
-    return tensors_of_cells(values, encoding) if isinstance(values, np.ndarray | Sequence) else None
+    return tensors_of_cells(values, encoding, column_of) if isinstance(values, np.ndarray | Sequence) else None
 
 
 def table_of_rows(rows: Sequence[Mapping[Any, Any]]) -> dict[Any, list[Any]]:

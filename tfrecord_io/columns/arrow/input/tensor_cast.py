@@ -10,15 +10,16 @@ entirely in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, Dtype
-from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_of, list_array, offsets_of, scatter
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_buffer, bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.decode.lists import wrap
 from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
@@ -330,15 +331,50 @@ class CellTensors:
         return plain_array(values, missing)
 
 
-class ListTensors:
-    """Lists of tensors of one dtype and rank, None where a list is missing; errors as `shape_of_cells`."""
+class StructTensors:
+    """Structs made of dicts, some of whose fields are tensors; None where a dict is missing.
 
-    def __init__(self, cells: Sequence[Any] | Array) -> None:
+    `make_column` converts the values of a field.
+    """
+
+    def __init__(self, cells: Sequence[Any] | Array, make_column: MakeColumn) -> None:
+        self._valid = np.fromiter((not _is_missing(cell) for cell in cells), np.bool_, len(cells))
+        dicts: list[Mapping[str, Any]] = [{} if _is_missing(cell) else cell for cell in cells]
+        self._columns: dict[str, pa.Array | Tensors] = {}
+        for name in dict.fromkeys(chain.from_iterable(dicts)):
+            self._columns[name] = make_column(name, [cell.get(name) for cell in dicts])
+        self.nbytes: int = sum(column.nbytes for column in self._columns.values())
+
+    def __len__(self) -> int:
+        return len(self._valid)
+
+    def field(self, name: str) -> pa.Field:
+        return pa.field(name, pa.struct([self._part(name) for name in self._columns]))
+
+    def _part(self, name: str) -> pa.Field:
+        column = self._columns[name]
+        return pa.field(name, column.type) if isinstance(column, pa.Array) else column.field(name)
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        valid, rows = self._valid[begin:end], end - begin
+        arrays = [
+            column.slice(begin, rows) if isinstance(column, pa.Array) else column.slice(begin, end)
+            for column in self._columns.values()
+        ]
+        validity = bitmap_buffer(None if valid.all() else valid)
+        return pa.Array.from_buffers(self.field("").type, rows, [validity], children=arrays)
+
+
+class ListTensors:
+    """Lists of tensors of one dtype and rank, or of structs, None where one is missing; errors as `shape_of_cells`."""
+
+    def __init__(self, cells: Sequence[Any] | Array, make_column: MakeColumn) -> None:
         self._valid = np.fromiter((not _is_missing(cell) for cell in cells), np.bool_, len(cells))
         lists = [[] if _is_missing(cell) else cell for cell in cells]
         self._offsets = offsets_of(np.fromiter(map(len, lists), np.int64, len(lists)))
         try:
-            self._items = CellTensors([item for cell in lists for item in cell])
+            items = [item for cell in lists for item in cell]
+            self._items = StructTensors(items, make_column) if are_structs_of_tensors(items) else CellTensors(items)
         except EncodeError as error:
             rows = Rows("", 0, len(lists), offsets=self._offsets)
             error.record = None if error.record is None else rows.row_of(error.record)
@@ -367,7 +403,7 @@ class ListTensors:
         )
 
 
-Tensors = ArrayTensors | CellTensors | ListTensors
+Tensors = ArrayTensors | CellTensors | StructTensors | ListTensors
 """A column of tensors that is not converted to Arrow yet."""
 
 
@@ -386,14 +422,22 @@ def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | 
     return ArrayTensors(values, valid) if values.ndim > 1 or _only_tensors_hold(values.dtype, encoding) else None
 
 
-def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
+MakeColumn = Callable[[str, Sequence[Any]], pa.Array | Tensors]
+"""Converts the values of a column of this name to an Arrow array, or to tensors."""
+
+
+def tensors_of_cells(
+    cells: Sequence[Any] | Array, encoding: str | None, make_column: MakeColumn
+) -> Tensors | pa.Array | None:
     """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
 
     Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
     one-dimensional arrays in the other byte order, which Arrow does not support. An array of objects is an EncodeError.
     """
     if are_lists_of_tensors(cells):
-        return ListTensors(cells)
+        return ListTensors(cells, make_column)
+    if are_structs_of_tensors(cells):
+        return StructTensors(cells, make_column)
     first = next((cell for cell in cells if not _is_missing(cell)), None)
     if not _is_array(first):
         return None
@@ -423,11 +467,39 @@ def _is_list(cell: Any) -> bool:
 
 
 def are_lists_of_tensors(cells: Sequence[Any] | Array) -> bool:
-    """True if cells are lists whose first value is an array of several dimensions, or one that only tensors hold."""
+    """True if cells are lists whose first value is an array of several dimensions, or one that only tensors hold.
+
+    Or if they are lists of structs of such values.
+    """
     if not _is_list(next((cell for cell in cells if not _is_missing(cell)), None)):
         return False
     item = next((cell[0] for cell in cells if _is_list(cell) and len(cell)), None)
+    if isinstance(item, Mapping):
+        return are_structs_of_tensors([item for cell in cells if _is_list(cell) for item in cell])
     return isinstance(item, np.ndarray) and (item.ndim > 1 or _only_tensors_hold(item.dtype, None))
+
+
+def are_structs_of_tensors(cells: Sequence[Any] | Array) -> bool:
+    """True if cells are dicts, and the first value under a name is an array that lists in a record cannot hold."""
+    if not isinstance(next((cell for cell in cells if not _is_missing(cell)), None), Mapping):
+        return False
+    dicts = [cell for cell in cells if isinstance(cell, Mapping)]
+    names = dict.fromkeys(chain.from_iterable(dicts))
+    if not any(_holds_tensors(dicts, name) for name in names):
+        return False
+    are_dicts = all(isinstance(cell, Mapping) or _is_missing(cell) for cell in cells)
+    return are_dicts and all(isinstance(name, str) for name in names)
+
+
+def _holds_tensors(dicts: Sequence[Mapping[Any, Any]], name: Any) -> bool:
+    """True if the values of dicts under a name are such arrays, lists of them, or dicts that hold them."""
+    first = next((value for cell in dicts if not _is_missing(value := cell.get(name))), None)
+    if isinstance(first, np.ndarray) and first.dtype.kind != "O":
+        return first.ndim > 1 or _only_tensors_hold(first.dtype, None)
+    if not (isinstance(first, Mapping) or _is_list(first)):
+        return False
+    values = [cell.get(name) for cell in dicts]
+    return are_lists_of_tensors(values) or are_structs_of_tensors(values)
 
 
 def _is_missing(cell: Any) -> bool:
