@@ -148,10 +148,10 @@ def _refuse_other_format(path: Any, storage: StorageOptions) -> None:
 
 def _open_content(source: Source) -> Source:
     """The source; of a file of another format by its name, with the records that it has."""
-    if source.derived is not None or source.is_file_object or source.span is not None:
-        return source
     # The table of formats takes time to import, and the kind of a name with the usual suffix to find.
-    if source.path.endswith(Registry.WRITTEN_SUFFIXES) or FileName.of_path(source.path).kind is Kind.RECORDS:
+    if source.path.endswith(Registry.WRITTEN_SUFFIXES) or source.derived is not None or source.span is not None:
+        return source
+    if source.is_file_object or FileName.of_path(source.path).kind is Kind.RECORDS:
         return source
     from tfrecord_io.bytes import FORMATS
 

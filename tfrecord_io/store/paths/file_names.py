@@ -81,7 +81,8 @@ class ShardName:
         ``train-00000.tfrecord.gz``, or the name is that of Hadoop and Spark: ``part-r-00000``, ``part-00000.gz``.
         Shards that were added to a dataset have the id of their writing: ``train-00008-0123456789abcdef.tfrecord``.
         """
-        _refuse_path(name)
+        if "/" in name:
+            raise _path_error(name)
         match = _COUNTED_SHARD.fullmatch(name)
         if match is not None:
             index, count = match["index"], match["count"]
@@ -321,7 +322,8 @@ class FileName:
 
         The files that a manifest names are not asked for their kind, which is known: `ShardName` is enough for them.
         """
-        _refuse_path(name)
+        if "/" in name:
+            raise _path_error(name)
         return cls(name)
 
     @classmethod
@@ -606,9 +608,8 @@ _HIDDEN_FORMS = (
 _WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM, Kind.MANIFEST_PART})
 
 
-def _refuse_path(name: str) -> None:
-    if "/" in name:
-        raise ValueError(f"'{name}' is a path: expected the name of a file in its directory")
+def _path_error(name: str) -> ValueError:
+    return ValueError(f"'{name}' is a path: expected the name of a file in its directory")
 
 
 def natural_key(path: str) -> tuple[str, str]:

@@ -243,7 +243,8 @@ class Manifests:
         with WorkerPool(_MOST_READERS, "manifests") as pool:
             for entry in list_files():
                 is_new = entry.name not in entries and not entry.directory
-                if is_new and FileName.parse(entry.basename).kind is Kind.MANIFEST:
+                may_be = is_new and entry.basename.startswith(FileName.MANIFEST_PREFIX)
+                if may_be and FileName.parse(entry.basename).kind is Kind.MANIFEST:
                     call = partial(self._read, entry)
                     tasks.append((entry, Task(call) if is_local else pool.submit(call)))
                 entries[entry.name] = entry

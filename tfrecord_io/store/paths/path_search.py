@@ -61,7 +61,7 @@ class PathSearch:
                 sources.append(empty)
                 continue
             partitions: tuple[tuple[str, str | None], ...] = ()
-            if entry.name != name:
+            if entry.name != name and "=" in entry.name:
                 root = folder if entry.name.startswith(folder) else ColumnFolder.root_of(name)
                 partitions = ColumnFolder.pairs_in(entry.name, root)
             sources.append(
@@ -296,13 +296,12 @@ class PathSearch:
 
         if any(self.manifests.listed.get(name) for name in manifests_for(pattern)):
             return self._spec(pattern, pattern, None)
-        files = [
-            e
-            for e in listing
-            if is_wanted(e.name)
-            and not (e.directory or FileName.parse(e.basename).is_sidecar)
-            and (is_hidden or not FileName.parse(e.basename).is_hidden)
-        ]
+        files = []
+        for entry in listing:
+            if not entry.directory and is_wanted(entry.name):
+                file = FileName.parse(entry.basename)
+                if not file.is_sidecar and (is_hidden or not file.is_hidden):
+                    files.append(entry)
         self.manifests.check(files, is_wanted, complete=self.complete)
         if not files:
             clause = f"; the {len(everything)} matches are directories or not data" if everything else ""

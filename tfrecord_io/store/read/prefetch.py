@@ -23,6 +23,7 @@ class SourcePrefetcher(Closing):
 
     def __init__(self, sources: Sequence[Source], *, stream: bool = True, heads: bool = False) -> None:
         self._sources = sources = Sources.of(sources)
+        self._count = len(sources)
         self._next = 0
         self._readers: dict[int, RangeReader] = {}
         self._opened = 0  # sources that were opened for prefetching, or skipped as local
@@ -52,7 +53,7 @@ class SourcePrefetcher(Closing):
 
     def __next__(self) -> Source:
         index = self._next
-        if index == len(self._sources):
+        if index == self._count:
             raise StopIteration
         self._next += 1
         while self._window is not None and self._opened <= index and self._window.next_reader() is not None:
@@ -72,6 +73,6 @@ class SourcePrefetcher(Closing):
     def close(self) -> None:
         """Cancel all requests; a thread that waits for one gets an error."""
         self._closed = True
-        self._next = len(self._sources)
+        self._next = self._count
         while self._readers:
             self._readers.popitem()[1].close()
