@@ -181,7 +181,11 @@ class ConditionalPlace(RemotePlace):
         unused: list[str] = []  # parts of manifests that were refused
         for attempt in range(_PUTS):
             last = [] if self._known is None else [self._known[0]]
-            old, new, arranged = ask_again(self.read, partial(self._change, change), *last)
+            try:
+                old, new, arranged = ask_again(self.read, partial(self._change, change), *last)
+            except BaseException:
+                self._remove_parts(unused)
+                raise
             if arranged is None:
                 self._remove_parts(unused)
                 return old, new
