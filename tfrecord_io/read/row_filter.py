@@ -57,10 +57,10 @@ class RowFilter:
         as text that is no date to a column of dates, or if its values are not booleans.
         """
         written = condition_of(filters)
-        named, names = written.columns, schema.names
-        if not set(names).issuperset(named):
-            missing = next(name for name in named if name not in names)
-            advice = did_you_mean(missing, names, lists_names=True)
+        named = written.columns
+        places = {name: schema.get_field_index(name) for name in named}  # the names of 10^5 columns are not listed
+        if (missing := next((name for name, place in places.items() if place < 0), None)) is not None:
+            advice = did_you_mean(missing, schema.names, lists_names=True)
             raise FeatureNotFoundError("the filter names a column that does not exist", feature=missing, hint=advice)
         try:
             condition = type_literals(written, schema)
@@ -73,7 +73,7 @@ class RowFilter:
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{written.text}' is not a condition: its values are {type_}, not bool")
-        return cls(condition, tuple(filter({*named}.__contains__, names)), written=written)
+        return cls(condition, tuple(sorted(places, key=places.__getitem__)), written=written)
 
     @property
     def words(self) -> Condition:

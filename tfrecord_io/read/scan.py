@@ -456,7 +456,7 @@ class Scan:
         The decoders of such a scan do not hold the names of the other columns, of which there may be 10^5.
         """
         needed = dict.fromkeys([*names, *(self.row_filter.columns if self.row_filter else ())])
-        names_of_features = set(self.resolved.schema.names)
+        names_of_features = {name for name in self.resolved.schema.names if name in needed}
         schema = self.resolved.schema.select([name for name in needed if name in names_of_features])
         return replace(
             self,
