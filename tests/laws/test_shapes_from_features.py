@@ -800,6 +800,50 @@ def test_arrays_of_structs_are_written_by_the_schema_that_reads_them(data: st.Da
                 same(layout.arrays(own), arrays)
 
 
+@settings(max_examples=rounds(200))
+@given(st.data())
+def test_missing_fields_and_structs_are_null_and_written_back(data: st.DataObject) -> None:
+    """A record may lack the array, all fields of the struct, or the sizes, too; structs in a list have all or none."""
+    layout = data.draw(layouts((*STRUCTS, *LISTS_AND_STRUCTS)).filter(lambda layout: not layout.as_list))
+    rows = data.draw(rows_of(layout))
+    lacks = [data.draw(st.sampled_from(["", "array", "struct", "sizes"])) for _ in rows]
+    records, expected = [], list[Any]()
+    for number, (arrays, lack) in enumerate(zip(rows, lacks, strict=True)):
+        message = layout.message.FromString(layout.record(number, arrays))
+        features: Any = message.features.feature
+        own = [layout.feature, *(["image_raw/id"] if lack != "array" or layout.part == "structs" else [])]
+        for name in [] if not lack else own if lack != "sizes" else [*own, *layout.sizes(arrays[0])]:
+            features.pop(name, None)
+        records.append(message)
+        expected.append(None if lack else arrays)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of columns that no record has
+        path, again = Path(folder) / "a.tfrecord", Path(folder) / "b.tfrecord"
+        written(path, (message.SerializeToString() for message in records))
+        try:
+            table = tfr.read_table(tfr.dataset(path, schema=layout.schema(), sample="all"))
+        except tfr.errors.FeatureNotFoundError:
+            assert all(lack == "sizes" for lack in lacks)
+            return
+        table.validate(full=True)
+        cells = tfr.read_tfrecord(tfr.dataset(path, schema=layout.schema(), sample="all"))["image_raw"]
+        for cell, lack, arrays in zip(cells, lacks, expected, strict=True):
+            assert (cell is None) == (bool(lack) and not (lack == "array" and layout.part != "structs"))
+            if arrays is None:
+                assert cell is None or first_of(layout, cell) is None
+            else:
+                same(layout.arrays(cell), arrays)
+        tfr.write_tfrecord(table, again)
+        assert tfr.read_table(again).equals(table)
+
+
+def first_of(layout: Layout, cell: Any) -> Any:
+    """The arrays of a cell whose structs may be null on the way to them."""
+    for name in layout.path:
+        cell = None if cell is None else cell[name]
+    return cell
+
+
 def test_a_struct_whose_array_has_another_rank_is_refused_with_its_record(tmp_path: Path) -> None:
     type_ = pa.fixed_shape_tensor(pa.uint8(), (2, 3))
     images = pa.ExtensionArray.from_storage(type_, pa.array([[1] * 6] * 3, type_.storage_type))

@@ -147,6 +147,15 @@ def test_other_formats_have_the_same_content(stated: OpenedDataset, own: OpenedD
         assert contents[0] == contents[1]
 
 
+def test_tables_that_were_read_are_appended(stated: OpenedDataset, tmp_path: Path) -> None:
+    """Those of the other program, and those that this library wrote of them."""
+    table = tfr.read_table(stated)
+    tfr.write_tfrecord(table, tmp_path / "set", shards=1)
+    tfr.write_tfrecord(table, tmp_path / "set", mode="append")
+    tfr.write_tfrecord(tfr.read_table(tmp_path / "set"), tmp_path / "set", mode="append")
+    assert tfr.read_table(tmp_path / "set").equals(pa.concat_tables([table] * 4))
+
+
 def test_an_index_finds_rows(stated: OpenedDataset) -> None:
     expected = [row for row in tfr.read_table(stated).to_pylist() if row["n"] == 1]
     tfr.build_index(stated, columns=["n"])

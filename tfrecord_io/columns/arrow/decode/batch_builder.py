@@ -31,12 +31,21 @@ from tfrecord_io.columns.schema.column_features import (
     Node,
     PlainLists,
     PlainStruct,
+    encoding_of,
     handed_type,
+    has_struct,
+    set_encoding,
 )
 from tfrecord_io.columns.schema.field import CONTEXT, Field
 from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import element_and_shape, encoding_rules, is_any_tensor, is_composed
-from tfrecord_io.columns.schema.types import integer_range, is_list_like, null_bytes, value_type
+from tfrecord_io.columns.schema.tensor_types import (
+    TENSOR_ENCODINGS,
+    element_and_shape,
+    encoding_rules,
+    is_any_tensor,
+    is_composed,
+)
+from tfrecord_io.columns.schema.types import integer_range, is_list_like, map_fields, null_bytes, relist, value_type
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 if TYPE_CHECKING:
@@ -452,9 +461,26 @@ def _as_read(field: Field) -> Field:
     if COMPOSITE_KEY in field.metadata:
         field = replace(field, metadata={key: v for key, v in field.metadata.items() if key != COMPOSITE_KEY})
     encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
+    if has_struct(field.type) and not is_composed(field.encoding):
+        type_ = _drop_adaptive_encodings(field.type)
+        field = field if type_.equals(field.type, check_metadata=True) else replace(field, type=type_)
     if field.feature == field.column and field.default is None and field.empty is None and field.encoding == encoding:
         return field
     return replace(field, feature=field.column, default=None, empty=None, encoding=encoding)
+
+
+def _drop_adaptive_encodings(type_: pa.DataType) -> pa.DataType:
+    """The type of a struct, or a list of structs, whose fields do not say that records decide their encoding."""
+
+    def change(child: pa.Field) -> pa.Field:
+        encoding = encoding_of(child)
+        is_adaptive = encoding is not None and TENSOR_ENCODINGS.has(encoding) and encoding_rules(encoding).adaptive
+        child = set_encoding(child, None) if is_adaptive else child
+        return child.with_type(_drop_adaptive_encodings(child.type)) if has_struct(child.type) else child
+
+    if t.is_struct(type_):
+        return map_fields(type_, change)
+    return relist(type_, type_.value_field.with_type(_drop_adaptive_encodings(type_.value_type)))
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:

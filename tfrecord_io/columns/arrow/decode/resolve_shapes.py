@@ -27,7 +27,6 @@ from tfrecord_io.columns.schema.column_features import (
     PART_KEY,
     RAW,
     field_at,
-    set_encoding,
     shape_entries,
 )
 from tfrecord_io.columns.schema.column_selection import is_glob, states_shapes
@@ -276,8 +275,6 @@ class _OpenColumn:
         assert source is not None
         metadata = {**part.metadata, **source._replace(in_struct=True).metadata}
         part = part.with_metadata(metadata).with_name(self.path[-1])
-        if source.encoding is not None:
-            part = set_encoding(part, source.encoding)
         if _list_around(owner.type, self.path) is not None:
             metadata = {key: value for key, value in part.metadata.items() if key != PART_KEY}
             part = part.with_metadata(metadata).with_type(closed.type.value_type)
