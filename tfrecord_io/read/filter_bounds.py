@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tfrecord_io.base import Condition
 
-_LEAST, _GREATEST = "least ", "greatest "  # before the name of a column, as `Sources.leave_out_parts` names bounds
+_LEAST, _GREATEST = "least ", "greatest "  # before the name of a column, as `Sources.select_by_folder` names bounds
 _MOST_MEMBERS = 50  # of ``in``: of more, their own bounds are compared
 _COMPARED = {  # the bound that fulfils a comparison if any value does
     "less": _LEAST,

@@ -197,18 +197,21 @@ class RowFilter:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns) or not sources:
             return sources
-        sources = sources.leave_out_parts(partitions.fields, partial(self._may_be_in, pa.schema(partitions.fields)))
-        if not sources:
-            return sources
-        folders, numbers = partitions.values_in(sources)
-        is_possible = np.zeros(len(folders), bool)
-        is_possible[self._possible_folders(folders, np.arange(len(folders)))] = True
-        return sources if is_possible.all() else sources.take(np.flatnonzero(is_possible[numbers]))
+
+        def are_possible(some: Sources) -> Array:
+            folders, numbers = partitions.values_in(some)
+            is_possible = np.zeros(len(folders), bool)
+            is_possible[self._possible_folders(folders, np.arange(len(folders)))] = True
+            mask: Array = is_possible[numbers]
+            return mask
+
+        may_be_in = partial(self._may_be_in, pa.schema(partitions.fields))
+        return sources.select_by_folder(partitions.fields, may_be_in, are_possible)
 
     def _may_be_in(self, schema: pa.Schema, bounds: pa.RecordBatch) -> Array:
         """A boolean for each row of `bounds`: false if no values in them fulfil the condition.
 
-        `schema` has the partition columns; for `Sources.leave_out_parts`.
+        `schema` has the partition columns; for `Sources.select_by_folder`.
         """
         from tfrecord_io.read.filter_bounds import condition_of_bounds  # for large datasets only
 

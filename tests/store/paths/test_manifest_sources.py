@@ -186,3 +186,26 @@ def test_a_damaged_manifest_is_an_error(dataset: str, few_are_many: None) -> Non
 def test_folders_are_in_natural_order(tmp_path: Path, few_are_many: None, days: list[Any]) -> None:
     tfr.write_tfrecord({"x": range(len(days)), "day": days}, tmp_path / "d/", partition_by=["day"])
     assert large(f"{tmp_path}/d").paths == resolve_inputs(f"{tmp_path}/d", unnamed={}).paths
+
+
+def test_files_behind_the_parts_are_found_by_folder_alone(
+    tmp_path: Path, few_are_many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts of appends to all folders have some files each of those that are read: only these are put in order."""
+    monkeypatch.setattr(manifest_files.SIZES, "part", 4)
+    monkeypatch.setattr(manifest_files.SIZES, "tail", 1)
+    for first in range(0, 60, 10):
+        tfr.write_tfrecord(rows(first), tmp_path / "d/", partition_by=["day"], mode="append")
+    path, ordered = f"{tmp_path}/d", list[int]()
+    expected = tfr.dataset(path, allow_missing_shards=True)  # whose files are looked up
+    order_of = manifest_files.ManifestColumns.reading_order.fget  # type: ignore[attr-defined]
+
+    def note(files: manifest_files.ManifestColumns) -> Any:
+        ordered.append(len(files))
+        return order_of(files)
+
+    monkeypatch.setattr(manifest_files.ManifestColumns, "reading_order", property(note))
+    for filters in ('day = "3"', [("day", "in", ["10", "é"])], "day is null", 'day = "none"', 'day >= "1"'):
+        assert tfr.read_table(path, filters=filters) == pa.table(expected.filter(filters))
+        assert filters in ('day = "none"', 'day >= "1"') or max(ordered, default=0) < 30
+    assert tfr.dataset(path).filter('day = "3"').file_count == 6

@@ -120,6 +120,10 @@ class ColumnFolder(NamedTuple):
         ):
             return np.zeros(len(folders), bool)
         paths = pa.array(folders, pa.string())
+        if len(columns) == 1:  # without a regular expression, as there are many folders
+            is_escaped = pc.or_(pc.match_substring(paths, "/"), pc.match_substring(paths, "%"))
+            is_plain = pc.and_not(pc.starts_with(paths, f"{columns[0]}="), is_escaped)
+            return pc.and_not(is_plain, pc.match_substring(paths, _MISSING)).to_numpy(zero_copy_only=False)
         pattern = "^" + "/".join(f"{re.escape(name)}=[^/%]*" for name in columns) + "$"
         is_plain = pc.and_not(pc.match_substring_regex(paths, pattern), pc.match_substring(paths, _MISSING))
         return is_plain.to_numpy(zero_copy_only=False)

@@ -15,6 +15,7 @@ import re
 from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, pairwise, starmap
@@ -386,7 +387,11 @@ class ManifestColumns(ManyFiles):
         import pyarrow.compute as pc
 
         folder, names = self._paths
-        prefixes = pa.array([f"{name}/" if name else "" for name in folder.dictionary.to_pylist()], pa.string())
+        used = folder.dictionary
+        if len(folder) < len(used):  # of some files of a part
+            used = folder.dictionary.take(folder.indices)
+            folder = pa.DictionaryArray.from_arrays(np.arange(len(used), dtype=np.int32), used)
+        prefixes = pa.array([f"{name}/" if name else "" for name in used.to_pylist()], pa.string())
         return pc.binary_join_element_wise(prefixes.take(folder.indices), names, "")
 
     @cached_property
@@ -662,8 +667,7 @@ class ManifestColumns(ManyFiles):
         largest = -1
         for shard, _, names in self._similar_names:
             if shard is not None:
-                positions = pc.extract_regex(names, f"^{re.escape(shard.base)}-(?P<number>[0-9]+)")
-                largest = max(largest, pc.max(positions.field(0).cast(pa.int64())).as_py())
+                largest = max(largest, pc.max(_numbers_in(names, f"{shard.base}-")).as_py())
         return largest
 
     @property
@@ -699,8 +703,11 @@ class ManifestColumns(ManyFiles):
             check(self._path(self.names.index(name).as_py()))
 
     def _path(self, number: int) -> str:
-        path: str = self.take(np.array([number])).paths[0].as_py()
-        return path
+        if not isinstance(self._paths, tuple):
+            path: str = self._paths[int(number)].as_py()
+            return path
+        folder, name = (column[int(number)].as_py() for column in self._paths)
+        return f"{folder}/{name}" if folder else name
 
     @cached_property
     def _different_names(self) -> pa.DictionaryArray:
@@ -790,6 +797,22 @@ def _are_hex(texts: pa.StringArray) -> bool:
     digits = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
     is_digit = ((digits >= ord("0")) & (digits <= ord("9"))) | ((digits >= ord("a")) & (digits <= ord("f")))
     return bool((np.diff(bounds) == _HEX).all() and is_digit.all())
+
+
+def _numbers_in(names: pa.StringArray, prefix: str) -> pa.Int64Array:
+    """The numbers behind a prefix in names, at least one, each of which has it and a number."""
+    import pyarrow.compute as pc
+
+    digits = re.match("[0-9]+", names[0].as_py()[len(prefix) :])
+    assert digits is not None, "a name of a shard"
+    end = len(prefix) + len(digits[0])
+    behind = pc.utf8_slice_codeunits(names, end, end + 1)
+    is_alike = pc.equal(behind, behind[0])  # which is no digit
+    with suppress(pa.ArrowInvalid):  # a number with fewer digits
+        if pc.all(is_alike).as_py():
+            return pc.utf8_slice_codeunits(names, len(prefix), end).cast(pa.int64())
+    numbers = pc.extract_regex(names, f"^{re.escape(prefix)}(?P<number>[0-9]+)").field(0)
+    return numbers.cast(pa.int64())
 
 
 def is_folder_before(first: str, second: str) -> bool:

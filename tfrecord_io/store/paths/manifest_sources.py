@@ -25,7 +25,7 @@ from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.paths.manifest_files import ManifestColumns, ManyFiles, ReadingOrder
+from tfrecord_io.store.paths.manifest_files import NOTHING, ManifestColumns, ManyFiles, ReadingOrder
 from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
@@ -38,6 +38,7 @@ from tfrecord_io.store.read.source import (
 )
 
 T = TypeVar("T")
+_MOST_PIECES = 16  # that are asked one by one for the files in wanted folders
 
 
 class _Dataset:
@@ -241,18 +242,31 @@ class ManifestSources(Sources):
         order = self._dataset.take(numbers).reading_order.all_numbers
         return type(self)(self._dataset, numbers[order], by_number=True)
 
-    def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
+    def select_by_folder(
+        self,
+        fields: Sequence[pa.Field],
+        may_be_in: Callable[[pa.RecordBatch], Array],
+        are_wanted: Callable[[Sources], Array],
+    ) -> Sources:
         all_bounds, ends = self._dataset.bounds
-        if not any(all_bounds):
+        are_possible = (
+            may_be_in(FolderBounds.batch(all_bounds, fields)) if any(all_bounds) else np.ones(len(ends), bool)
+        )
+        pieces = np.flatnonzero(are_possible)
+        if self._by_number or self._dataset.has_order or not self._is_whole or len(pieces) > _MOST_PIECES:
+            some: Sources = self
+            if not are_possible.all():
+                some = self.take(np.flatnonzero(are_possible[np.searchsorted(ends, self._numbers, side="right")]))
+            return some._where(are_wanted(some))
+        begins, wanted = np.append(0, ends[:-1]), [NOTHING]
+        for piece in pieces:  # whose folders are not those of the others: one by one, they need not be joined
+            numbers = np.arange(begins[piece], ends[piece])
+            if len(numbers):
+                wanted.append(numbers[are_wanted(type(self)(self._dataset, numbers, by_number=True))])
+        numbers = np.concatenate(wanted)
+        if len(numbers) == len(self):
             return self
-        are_possible = may_be_in(FolderBounds.batch(all_bounds, fields))
-        if are_possible.all():
-            return self
-        if self._by_number or self._dataset.has_order or not self._is_whole:
-            return self.take(np.flatnonzero(are_possible[np.searchsorted(ends, self._numbers, side="right")]))
-        begins = np.append(0, ends[:-1])
-        numbers = np.flatnonzero(np.repeat(are_possible, ends - begins))
-        order = self._dataset.take(numbers).reading_order
+        order = self._dataset.take(numbers).reading_order if len(numbers) else ReadingOrder(0)
         return type(self)(self._dataset, numbers[order.all_numbers], by_number=True)
 
     @property

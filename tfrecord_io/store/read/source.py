@@ -842,8 +842,13 @@ class Sources(Sequence[Source]):
         """The files of one of several workers, each of which has a file."""
         return self[worker::workers]
 
-    def leave_out_parts(self, fields: Sequence[pa.Field], may_be_in: Callable[[pa.RecordBatch], Array]) -> Sources:
-        """The files without those of parts of a manifest in whose folders no wanted one can be.
+    def select_by_folder(
+        self,
+        fields: Sequence[pa.Field],
+        may_be_in: Callable[[pa.RecordBatch], Array],
+        are_wanted: Callable[[Sources], Array],
+    ) -> Sources:
+        """The files in wanted folders; those of parts of a manifest in whose bounds none can be are not looked at.
 
         Parameters
         ----------
@@ -852,10 +857,15 @@ class Sources(Sequence[Source]):
         may_be_in : callable
             Returns a boolean for each row of a batch with the columns "least x" and "greatest x" of each field x: the
             bounds of its values in some folders, null where they are not known. False if no wanted folder is there.
+        are_wanted : callable
+            Returns a boolean for each of some files: true if it is in a wanted folder.
 
         All files of a folder stay, or all go, and those that stay are in their order.
         """
-        return self
+        return self._where(are_wanted(self))
+
+    def _where(self, are_wanted: Array) -> Sources:
+        return self if are_wanted.all() else self.take(np.flatnonzero(are_wanted))
 
     @property
     def are_of_manifest(self) -> bool:
