@@ -358,26 +358,28 @@ class FileEpochs(Epochs):
         """
         if sizes is not None:
             ends = offsets_of(np.array(sizes, np.int64)).tolist()
-            parts = [self._part(self._delivered, RowRun(*run)) for run in pairwise(ends)]
+            parts = [self._part_of_rows(RowRun(*run)) for run in pairwise(ends)]
         else:
             scans = [*self._delivered.with_sources(self._ordered_sources(epoch)).split(count)]
             scans += [self._delivered.with_sources(())] * (count - len(scans))
-            parts = [self._part(scan) for scan in scans]
+            parts = [self._part_of_files(scan) for scan in scans]
         if len(parts) > 1:
             common = PartsReader(boundaries)
             for part in parts:
                 part._common = common
         return parts
 
-    def _part(self, scan: Scan, run: RowRun | None = None) -> FileEpochs:
-        """A part of an epoch: all rows of a scan, in order, or a run of the counted records of the epoch."""
+    def _part_of_rows(self, run: RowRun) -> FileEpochs:
+        """A part of an epoch: a run of the counted records of the epoch."""
+        part = copy(self)
+        part._is_part, part._share = True, run
+        return part
+
+    def _part_of_files(self, scan: Scan) -> FileEpochs:
+        """A part of an epoch: all rows of a scan, in order."""
         part = copy(self)
         part._delivered, part._scan, part.sources = scan, scan.without_filter(), scan.sources
-        part._is_part = True
-        if run is None:
-            part._permuted = False
-        else:
-            part._share = run
+        part._is_part, part._permuted = True, False
         return part
 
     def _rows(self) -> int:
