@@ -323,7 +323,10 @@ class NumberedBatch:
     def gatherable(self) -> pa.RecordBatch:
         """The rows in types of which many can be joined."""
         if self._gatherable is None:
-            self._gatherable = _gatherable(self.rows)
+            if self.whole is None:
+                self._gatherable = _gatherable(self.rows)
+            else:  # of many slices the types are looked at once
+                self._gatherable = selectable(self.whole.gatherable.slice(self.first, len(self.rows)))
         return self._gatherable
 
     def replace_rows(self, rows: pa.RecordBatch) -> NumberedBatch:

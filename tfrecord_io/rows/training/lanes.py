@@ -34,7 +34,9 @@ from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange_slots, random_numbers, slots_of
 
 _NO_DRAWS = np.empty(0)
-_MOST_REFILL = 8  # times the shuffle buffer that is read at once: more than for one lane, as each costs some calls
+# Times the shuffle buffer, and bytes, that are read at once: more than for one lane, as each costs some calls, and as
+# there are never more than these bytes of new rows, where chunks for one lane end somewhere beyond its bytes.
+_MOST_REFILL, _MOST_REFILL_BYTES = 8, 2 * REFILL_BYTES
 _SKIPPED = 1 << 14  # rows drawn at a time that were delivered before
 
 
@@ -131,9 +133,9 @@ def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
 
 
 def _rows_at_once(lanes: Mapping[int, Lane]) -> int:
-    """Number of rows of about REFILL_BYTES, by the rows that the lanes read last."""
+    """Number of rows of about _MOST_REFILL_BYTES, by the rows that the lanes read last."""
     row_bytes = max((lane.row_bytes for lane in lanes.values()), default=0)
-    return int(REFILL_BYTES / max(row_bytes, 1))
+    return int(_MOST_REFILL_BYTES / max(row_bytes, 1))
 
 
 class LaneDraws:
