@@ -208,4 +208,3 @@ def test_files_behind_the_parts_are_found_by_folder_alone(
     for filters in ('day = "3"', [("day", "in", ["10", "é"])], "day is null", 'day = "none"', 'day >= "1"'):
         assert tfr.read_table(path, filters=filters) == pa.table(expected.filter(filters))
         assert filters in ('day = "none"', 'day >= "1"') or max(ordered, default=0) < 30
-    assert tfr.dataset(path).filter('day = "3"').file_count == 6
