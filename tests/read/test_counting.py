@@ -101,6 +101,22 @@ def test_large_and_small_records_are_counted(engine: str, tmp_path: Path) -> Non
     assert count([path, path]) == 2 * len(sizes)
 
 
+def test_small_files_are_counted_side_by_side(tmp_path: Path) -> None:
+    """Several are counted by one call of a thread; a larger one by a call of its own, a damaged one again in order."""
+    for number in range(40):
+        size = 300_000 if number == 7 else 10
+        with RecordWriter(tmp_path / f"{number:02}.tfrecord") as writer:
+            for _ in range(number + 1):
+                writer.write(b"x" * size)
+    files = dataset(tmp_path / "*.tfrecord", threads=4)
+    assert count(files) == count(dataset(tmp_path / "*.tfrecord", threads=1)) == sum(range(1, 41))
+    damaged = tmp_path / "20.tfrecord"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(TruncatedRecordError) as raised:
+        count(files)
+    assert (raised.value.path, raised.value.records_intact) == (str(damaged), 20)
+
+
 @pytest.mark.parametrize("size", [100, 70_000, 2_500_000])
 @pytest.mark.parametrize("cut", [1, 4, 5, 20])
 def test_truncated_files_raise_alike_by_headers_and_by_reading(

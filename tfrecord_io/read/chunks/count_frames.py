@@ -6,7 +6,7 @@ Tests: tests/read/test_counting.py and tests/read/index/test_find_index.py.
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from tfrecord_io.store import Source, SourcePrefetcher
 
 _LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
 _SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments
+_FILES_OF_CALL, _BYTES_OF_CALL = 8, MIB // 4  # at most, unless of one file
 
 
 def skip_records(walker: BlockWalker, records: int, threads: int) -> None:
@@ -141,10 +142,32 @@ def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> 
             return int(count(source, alone))
         return None
 
+    def count_part(part: Sequence[Source]) -> list[int | None]:
+        return list(map(count_alone, part))
+
     if threads < 2 or sum(map(_is_small, sources)) < 2:
         yield from [None] * len(sources)
-    else:
-        yield from ordered((partial(count_alone, source) for source in sources), threads, "count")
+        return
+    parts = _parts(sources, min(_FILES_OF_CALL, len(sources) // (WorkerPool.AHEAD * threads)))
+    for numbers in ordered((partial(count_part, part) for part in parts), threads, "count"):
+        yield from numbers
+
+
+def _parts(sources: Iterable[Source], most_files: int) -> Iterator[list[Source]]:
+    """Files for one call of a thread each, as handing a call over takes as long as counting a file of some kilobytes.
+
+    Each part has one file, or at most `most_files` with little content together.
+    """
+    part: list[Source] = []
+    room = _BYTES_OF_CALL
+    for source in sources:
+        if part and (len(part) >= most_files or (source.size or 0) > room):
+            yield part
+            part, room = [], _BYTES_OF_CALL
+        part.append(source)
+        room -= source.size or 0
+    if part:
+        yield part
 
 
 def _is_small(source: Source) -> bool:
