@@ -60,6 +60,9 @@ _DECIMAL = r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)"
 _DICTIONARY = r"(?s)dictionary<values=(.+), indices=(\w+), ordered=([01])>"
 _TENSOR = r"tensor<(.+)>\[([\d\s,?]*)\]"
 _ARROW_TENSOR = r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>"
+_ARROW_VARIABLE_TENSOR = (
+    r"extension<arrow\.variable_shape_tensor\[value_type=([^<>=]+), ndim=(\d+)(?:, uniform_shape=\[([\w,]*)\])?\]>"
+)
 _EXTENSION = r"extension<arrow\.(uuid|json|bool8)>"
 _NOT_NULL = " not null"
 _NESTED = r"(?s)(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?"
@@ -81,12 +84,15 @@ def type_name(type_: pa.DataType) -> str:
 
     >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
     'list<item: tensor<float32>[2,3]>'
+    >>> type_name(pa.struct({"image": variable_shape_tensor(pa.uint8(), (None, 3))}))
+    'struct<image: tensor<uint8>[?,3]>'
     """
     if is_variable_shape_tensor(type_):
         return f"tensor<{_numpy_name(str(tensor_value_type(type_)))}>{_axes_name(axes_of(type_))}"
     if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
         return f"list<item: {type_name(type_.value_type)}>"
-    return re.sub(_ARROW_TENSOR, lambda match: f"tensor<{_numpy_name(match[1])}>[{match[2]}]", str(type_))
+    name = re.sub(_ARROW_TENSOR, lambda match: f"tensor<{_numpy_name(match[1])}>[{match[2]}]", str(type_))
+    return re.sub(_ARROW_VARIABLE_TENSOR, _variable_tensor_name, name)
 
 
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
@@ -124,7 +130,7 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
     if is_any_tensor(type_):
         dtype, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
         return f"tensor<{dtype.name}>{_axes_name(shape, ', ')}"
-    return str(type_)
+    return type_name(type_) if pa.types.is_struct(type_) else str(type_)
 
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
@@ -134,6 +140,12 @@ def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     if match is None or dtype is None or not dtype.marked:
         return None
     return tensor_type(dtype, _axes(match[2])), dtype_metadata(dtype)
+
+
+def _variable_tensor_name(match: re.Match[str]) -> str:
+    """The name of tensors whose shapes vary, by Arrow's name of a type that has them inside."""
+    sizes = match[3].split(",") if match[3] else ["null"] * int(match[2])
+    return f"tensor<{_numpy_name(match[1])}>[{','.join('?' if size == 'null' else size for size in sizes)}]"
 
 
 def _numpy_name(name: str) -> str:
