@@ -25,6 +25,7 @@ SPECIAL = {  # module: what it measures
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "images": "JPEG images decoded to arrays (needs pillow, simplejpeg and tensorflow)",
     "index_only": "columns that a column index has, beside Parquet (needs polars and duckdb)",
+    "lanes": "batches of an epoch read in parts, beside those read without",
     "move": "copies of a dataset between buckets and the disk, beside rclone, s3fs and Arrow (needs s3fs)",
     "parquet": "tables and DataFrames beside Parquet, each side with its own file",
     "random_access": "single records by number and by key (peers: pip install array_record tfd-utils)",
