@@ -208,7 +208,7 @@ class FileEpochs(Epochs):
             *(options.worker or (0, 1)), options.uneven if counts is not None else "keep"
         )
         share, window = self._share, self._delivered.selection.is_range
-        by_file = counts is None and share.workers > 1 and have_own_files(scan, share.workers)
+        by_file = counts is None and share.workers > 1 and have_own_files(self._delivered, share.workers)
         self.sources = scan.sources.share(share.worker, share.workers) if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
         self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
