@@ -447,9 +447,8 @@ def iter_arrays(
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional
         ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
-        consists of whole files: every n-th, or of a dataset of more than 1,024 shards a run of them, in the order in
-        which they were written, with about an n-th of the records. With fewer files, it has every n-th record; the
-        order of files then depends on the epoch alone.
+        is whole files: every n-th, or of more than 1,024 shards a run of them in the order in which they were written,
+        with about an n-th of the records. With fewer files, it is every n-th record; the epoch decides their order.
     parts : int or (int, int), optional
         Read an epoch in one order of so many parts, which any number of workers shares and goes on with (see the page
         about several GPUs); `shuffle_buffer` counts the rows of all. A pair: lanes, and turns of the loader's workers.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import ScanOptions, Selection
+from tfrecord_io.base import LateTypes, ScanOptions, Selection
 from tfrecord_io.read import Reader, Scan
 from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
@@ -23,7 +23,9 @@ from tfrecord_io.rows.training.iterator_state import ReadIdentity
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.read import KnownBoundaries
+    from tfrecord_io import read
+else:
+    read = LateTypes("tfrecord_io.read")
 
 
 class RowSource(ABC):
@@ -117,7 +119,7 @@ class RowSource(ABC):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: KnownBoundaries | None = None,
+        boundaries: read.KnownBoundaries | None = None,
     ) -> Sequence[Epochs]:
         """The rows of each of `count` canonical parts of an epoch; see `rows/training/order.py`.
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, cached_property, printable
+from tfrecord_io.base import LIMITS, MIB, LateTypes, cached_property, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
@@ -30,7 +30,9 @@ from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.typing import WindowPad
 
 if TYPE_CHECKING:
-    from tfrecord_io.read import KnownBoundaries
+    from tfrecord_io import read
+else:
+    read = LateTypes("tfrecord_io.read")
 
 _BITS = 24  # lower bits of a row number: the window in its episode; the upper ones are the number of the episode
 _BATCH_BYTES = 4 * MIB  # of the steps of windows that are made at a time
@@ -336,7 +338,7 @@ class Windows(RowSource):
         *,
         counts: Any = None,
         sizes: Any = None,
-        boundaries: KnownBoundaries | None = None,
+        boundaries: read.KnownBoundaries | None = None,
     ) -> list[WindowEpochs]:
         parts = FileEpochs(self.episodes, options, seed).parts(epoch, count, boundaries=boundaries)
         return [WindowEpochs(self, options, seed, episodes=part) for part in parts]
