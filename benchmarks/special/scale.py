@@ -3,19 +3,25 @@
 The datasets are synthetic: shards of one row, links to a few files, in folders ``day=N`` of ten each, under a manifest
 as docs/format.md describes it. Each call is made by a fresh process, after the imports, and its CPU time counts; the
 best of some is taken. The exit code is 1 if the text of a pickled dataset has more than 10 kB.
+
+``SCALE_SHARDS`` is the largest number of shards, 100,000 by default. With ``SCALE_APPENDS=100000``, so many shards of
+one row are added to random folders, by the functions that publish an append, before the calls.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import report
+from tfrecord_io.store.paths.manifest_files import SIZES
 
 PACKAGES = ("tfrecord_io", "numpy", "pyarrow")
 SHARDS = (100, 10_000, 100_000, 1_000_000)
@@ -77,6 +83,43 @@ def make(path: Path, shards: int) -> None:
     tfr.write_tfrecord(last, f"{path}/", partition_by="day", mode="append")  # from now on, the manifest has parts
 
 
+def scatter(path: Path, appends: int) -> None:
+    """Append shards to random folders: 65 are published at a time, and each is a commit of the history."""
+    from tfrecord_io.base import StorageOptions
+    from tfrecord_io.store.filesystem.locate import Location
+    from tfrecord_io.store.paths.file_names import FileName
+    from tfrecord_io.store.paths.history import History
+    from tfrecord_io.store.paths.manifest_files import all_files
+    from tfrecord_io.store.write.publication import place_of
+
+    place = place_of(*Location.of(f"{path}/", StorageOptions.DEFAULT), FileName.DIRECTORY_STEM)
+    rng = random.Random(0)
+    with place.alone():
+        manifest = place.read()
+        assert manifest is not None
+        model, folders, added, linked = manifest.files[0], manifest.records // PER_FOLDER, [], ""
+        for number in range(appends):
+            shard = f"part-{10**6 + number:05d}-{rng.getrandbits(64):016x}.tfrecord"
+            added.append(model._replace(path=f"day={rng.randrange(folders)}/{shard}"))
+            name = f"{path}/{added[-1].path}"
+            if number % MOST_LINKS:
+                os.link(linked, name)
+            else:
+                Path(linked := name).write_bytes((path / model.path).read_bytes())
+            if len(added) <= SIZES.tail and number < appends - 1:
+                continue
+            history = manifest.history or History()
+            for _ in added:
+                history = history.append(manifest.records, model.records, manifest.line)
+            grown = manifest._replace(files=all_files(manifest.files).then(tuple(added)), history=history)
+            _, manifest = place.update(partial(_return, grown), lambda _: True)
+            added = []
+
+
+def _return(value: Any, _: Any) -> Any:
+    return value
+
+
 def cost(path: Path, call: str, shards: int, repeat: int) -> list[float]:
     """CPU seconds and MB of memory of a call, and the bytes of what it pickles: the best of several processes.
 
@@ -97,6 +140,7 @@ def measure(repeat: int) -> tuple[str, bool]:
     for shards in sizes:
         with TemporaryDirectory() as folder:
             make(Path(folder) / "data", shards)
+            scatter(Path(folder) / "data", int(os.environ.get("SCALE_APPENDS", "0")))
             costs[shards] = {
                 title: cost(Path(folder) / "data", call, shards, min(repeat, MOST_RUNS))
                 for title, call in CALLS.items()
