@@ -247,7 +247,7 @@ class Column:
 
     @property
     def tensor_axes(self) -> tensor_types.Shape:
-        """The axes of the tensors of the column, or of those in its lists, as NumPy has them; None where they vary."""
+        """The axes of the tensors in the column or in its lists, in NumPy's order; None where an axis varies."""
         from tfrecord_io.columns.arrow.output.to_numpy import tensor_axes
 
         return tensor_axes(self.field)

@@ -71,7 +71,7 @@ class Column:
 
     @property
     def tensor_axes(self) -> tuple[int | None, ...]:
-        """Of tensors, and of lists of them: the sizes of their axes in NumPy, None where they vary."""
+        """The sizes of the axes of tensors, or of lists of tensors, in NumPy's order; None where an axis varies."""
         return self._column.tensor_axes
 
     @property

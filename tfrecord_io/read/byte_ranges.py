@@ -136,7 +136,7 @@ def _is_splittable(source: Source, compression: str | None) -> bool:
 
 
 class KnownBoundaries:
-    """Record boundaries that were found, by path, version and byte, and the records after the last one of them."""
+    """Record boundaries by path, version and byte, and the intact records after the last boundary."""
 
     def __init__(self) -> None:
         self.found: dict[tuple[str, str, int], int] = {}
@@ -144,7 +144,7 @@ class KnownBoundaries:
         self._records = IntactRecords()
 
     def records_of(self, path: str, version: str) -> IntactRecords:
-        """The records of a file, which take the place of those of another one."""
+        """The intact records of a file, in place of the records of the file before."""
         if self._file != (path, version):
             self._file, self._records = (path, version), IntactRecords()
         return self._records

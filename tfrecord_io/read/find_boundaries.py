@@ -40,7 +40,7 @@ _NONE = np.empty(0, np.int64)
 
 
 class IntactRecords:
-    """Records of a file that were found intact, one after the other: searches that follow them do not read them again.
+    """Consecutive intact records of a file: searches that follow them do not read them again.
 
     Those far before the last one are let go.
     """

@@ -52,11 +52,11 @@ def plan_many_features(sources: Sources, options: ScanOptions, selection: Select
             return None
         sampled = options.changed(sample=max(1, sum(len(frames) for frames in parts[0])))
         first = _plan_part(sources, parts[0], sampled, selection, is_alone=False)
-        others = [_plan_part(sources, frames, sampled, selection, is_alone=True).resolved for frames in parts[1:]]
+        later_parts = [_plan_part(sources, frames, sampled, selection, is_alone=True).resolved for frames in parts[1:]]
     except (TFRecordError, OSError):
         return None
     del parts
-    resolved = _join([first.resolved, *others])
+    resolved = _join([first.resolved, *later_parts])
     if resolved is None or len(resolved.observations) > options.limits.features:
         return None
     return replace(first, sources=sources, options=options, resolved=resolved, compiled=None)  # type: ignore[arg-type]
@@ -70,11 +70,11 @@ def _plan_part(
     Those are looked at for their schema only: the options limit the sample to the first records.
     """
     first = [
-        source.replace(derived=FirstRecords(own), size=sum(map(len, own)))
-        for source, own in zip(sources, frames, strict=False)
+        source.replace(derived=FirstRecords(of_file), size=sum(map(len, of_file)))
+        for source, of_file in zip(sources, frames, strict=False)
     ]
-    rest: list[Source] = [] if is_alone else [*sources][len(first) :]
-    return plan_scan(Sources.of([*first, *rest]), options, selection, only_sample=True).close()
+    later_files: list[Source] = [] if is_alone else [*sources][len(first) :]
+    return plan_scan(Sources.of([*first, *later_files]), options, selection, only_sample=True).close()
 
 
 def _join(parts: Sequence[ResolvedSchema]) -> ResolvedSchema | None:
@@ -150,18 +150,18 @@ class _Splitter:
         part_of = self._parts_of(payload, keys, len(starts))
         frames = []
         for part in range(self._count):
-            own = np.flatnonzero(part_of == part)
-            head = np.frombuffer(FieldTag.of(_FEATURES).head(int(lengths[own].sum())), np.uint8)
+            members = np.flatnonzero(part_of == part)
+            head = np.frombuffer(FieldTag.of(_FEATURES).head(int(lengths[members].sum())), np.uint8)
             data = np.concatenate([payload, head])
-            extents = np.array([len(payload), *starts[own]]), np.array([len(head), *lengths[own]])
-            frames.append(self._engine.frame_extents(data, *extents, len(own) + 1))
+            extents = np.array([len(payload), *starts[members]]), np.array([len(head), *lengths[members]])
+            frames.append(self._engine.frame_extents(data, *extents, len(members) + 1))
         return frames
 
     def _members(self, payload: Array, starts: Array, lengths: Array, number: int) -> Engine.Members | None:
-        """The fields of messages that have no other ones; None if they have."""
-        found, fault = self._engine.members(payload, Engine.Frames(starts, lengths, 0), number)
-        is_all = fault is None and (found.lengths + _head_sizes(found.lengths)).sum() == lengths.sum()
-        return found if is_all else None
+        """The fields of one number in messages; None if a message has a field of another number."""
+        members, fault = self._engine.members(payload, Engine.Frames(starts, lengths, 0), number)
+        is_all = fault is None and (members.lengths + _head_sizes(members.lengths)).sum() == lengths.sum()
+        return members if is_all else None
 
     def _parts_of(self, payload: Array, keys: Engine.Members, count: int) -> Array:
         """The part of each entry: a feature and its companions are in one."""

@@ -175,9 +175,9 @@ class _Columns:
         """Describe the tensors of rows that are objects: lists, tensors of several shapes, or lists of such."""
         if column.is_image:
             return _image_rows(field, column)
-        own, is_list = Column(field), Column(field).is_list
+        of_field, is_list = Column(field), Column(field).is_list
         value = field.type.value_type if is_list else None
-        has_tensors = own.is_variable_tensor or (is_list and Column(value).is_variable_tensor)
+        has_tensors = of_field.is_variable_tensor or (is_list and Column(value).is_variable_tensor)
         has_fixed = is_list and (isinstance(value, pa.FixedShapeTensorType) or t.is_fixed_size_list(value))
         if not has_tensors and not has_fixed:
             return _list_rows(field)
@@ -186,7 +186,7 @@ class _Columns:
         (values, _), *_ = as_offsets.empty_arrays().values()
         if values.dtype.kind in "OT":
             return _list_rows(field)
-        return _Ragged(values, own.tensor_axes, in_lists=is_list) if has_tensors else _Ragged.of_lists(values)
+        return _Ragged(values, of_field.tensor_axes, in_lists=is_list) if has_tensors else _Ragged.of_lists(values)
 
     def _add_ragged(self, name: str, rows: _Ragged) -> None:
         import tensorflow as tf
@@ -284,7 +284,7 @@ class _Ragged(NamedTuple):
         return tf.RaggedTensor.from_row_lengths(self._tensors(tensors), lengths)
 
     def _tensors(self, tensors: Sequence[Array]) -> Any:
-        """Join tensors, of which at least one axis varies, to one RaggedTensor."""
+        """Join tensors with at least one axis that varies to one RaggedTensor."""
         import tensorflow as tf
 
         shapes = np.array([tensor.shape for tensor in tensors], np.int64).reshape(len(tensors), len(self.axes))

@@ -337,7 +337,7 @@ def _unit(time: pa.DataType) -> str:
 
 
 def states_shapes(declared: object) -> bool:
-    """True if what declares a column, a field or a type, says that features state the shapes of arrays in it."""
+    """True if the declaration of a column (a field or a type) says that features state the shapes of its arrays."""
     if isinstance(declared, Field):
         return not declared.is_common and bool(shape_entries(declared.type, declared.metadata))
     return isinstance(declared, pa.DataType) and bool(shape_entries(declared, None))

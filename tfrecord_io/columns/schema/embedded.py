@@ -502,11 +502,11 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
         if is_restored_as_it_is(column.type) and not column.metadata:
             names.append(column.name)
         else:
-            made = _as_written(_restore(column))
-            made = _restore_field(made) if is_nested(made) else made
-            if not made.equals(column, check_metadata=True):
-                restored[at] = made
-            for leaf in column_leaves(made, in_steps=True):
+            field = _as_written(_restore(column))
+            field = _restore_field(field) if is_nested(field) else field
+            if not field.equals(column, check_metadata=True):
+                restored[at] = field
+            for leaf in column_leaves(field, in_steps=True):
                 names += [leaf.feature, *leaf.companions]
     schema = replace_fields(inert, restored)  # the same one in most cases: a wide one takes much memory
     if metadata != (inert.metadata or {}):

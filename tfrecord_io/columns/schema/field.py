@@ -572,7 +572,7 @@ def _from_json(text: bytes | None) -> Any:
 
 
 def column_property(metadata: Mapping[bytes, bytes] | None) -> str | None:
-    """What a field has that columns have, and fields of structs have not, by its metadata; None if it has nothing."""
+    """The property of columns alone, never of fields of structs, in the metadata of a field; None without one."""
     return next((name for key, name in _COLUMN_PROPERTIES.items() if key in (metadata or {})), None)
 
 

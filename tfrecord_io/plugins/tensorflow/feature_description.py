@@ -147,7 +147,7 @@ def _sizes(f: Field) -> dict[str, Feature]:
     """The features, beside the arrays of a column, that state their shape."""
     source = f.shape_source
     if source is None:  # of fields of structs, which may be in lists
-        return {name: VarLenFeature("int64") for stated in f.shape_sources for name in stated.sizes}
+        return {name: VarLenFeature("int64") for source in f.shape_sources for name in source.sizes}
     is_single = not isinstance(source.axes, str) and not f.is_list_of_arrays
     size = FixedLenFeature((), "int64", None if f.required else 0)
     return {name: size if is_single else VarLenFeature("int64") for name in source.sizes}

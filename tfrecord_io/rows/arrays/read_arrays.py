@@ -204,8 +204,8 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
 def _joins_all(schema: pa.Schema) -> bool:
     """True if the chunks of every column are joined at once: the columns are numbers, text and bytes."""
     dtypes = Column.number_dtypes(schema)
-    others = [Column(type_) for type_, dtype in zip(schema.types, dtypes, strict=True) if dtype is None]
-    return all(column.is_text or column.is_bytes for column in others)
+    no_numbers = [Column(type_) for type_, dtype in zip(schema.types, dtypes, strict=True) if dtype is None]
+    return all(column.is_text or column.is_bytes for column in no_numbers)
 
 
 def _fitting(
@@ -266,8 +266,8 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
     if done < rows and is_complete and not options.damage.ends_quietly:
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
-    found = [name for column in names for name in (column, f"{column}/{LENGTH}", f"{column}/{SHAPE}")]
-    return {name: out[name] for name in found if name in names or name in sizes}
+    keys = [name for column in names for name in (column, f"{column}/{LENGTH}", f"{column}/{SHAPE}")]
+    return {name: out[name] for name in keys if name in names or name in sizes}
 
 
 def _check_names(out: Mapping[str, Any], names: Sequence[str], sizes: Set[str]) -> None:
@@ -370,18 +370,18 @@ def _fill_padded(name: str, rows: Ragged, out: Mapping[str, Any], layout: Column
     target[...] = fill
     target[(slice(None), *map(slice, values.shape[1:inner]))] = values
     numbers = {LENGTH: rows.lengths} if rows.shapes is None else {}
-    if (own := rows.pad_shapes(0, len(rows), room[0])) is not None:
-        numbers[SHAPE] = own
+    if (padded := rows.pad_shapes(0, len(rows), room[0])) is not None:
+        numbers[SHAPE] = padded
     for size in (LENGTH, SHAPE):
-        array, found = out.get(f"{name}/{size}"), numbers.get(size)
+        array, number = out.get(f"{name}/{size}"), numbers.get(size)
         if array is None:
             continue
-        if found is None:
+        if number is None:
             raise SchemaError(f"the sizes of its rows are in '{name}/{next(iter(numbers))}'", feature=f"{name}/{size}")
-        if array.dtype != found.dtype or array.shape[1:] != found.shape[1:]:
-            axes = [f", {axis}" for axis in found.shape[1:]]
-            raise _mismatch(f"{name}/{size}", f"[rows{''.join(axes)}]", found.dtype, array)
-        array[begin : begin + len(rows)] = found
+        if array.dtype != number.dtype or array.shape[1:] != number.shape[1:]:
+            axes = [f", {axis}" for axis in number.shape[1:]]
+            raise _mismatch(f"{name}/{size}", f"[rows{''.join(axes)}]", number.dtype, array)
+        array[begin : begin + len(rows)] = number
 
 
 def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:

@@ -226,8 +226,8 @@ class ColumnRepresentation:
         return rows.of_one_shape()
 
     def _truncate(self, rows: Ragged) -> Ragged:
-        most = self.layout.max_length
-        return rows if most is None else rows.truncate(most, from_left=self.layout.from_left)
+        max_length = self.layout.max_length
+        return rows if max_length is None else rows.truncate(max_length, from_left=self.layout.from_left)
 
     def _are_objects(self, parts: list[Dense | Ragged]) -> bool:
         """True if the rows of all chunks become an array of objects, for which their values need not be joined."""

@@ -448,7 +448,7 @@ def iter_arrays(
     worker : (int, int), optional
         ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
         is whole files: every n-th, or of more than 1,024 shards a run of them in the order in which they were written,
-        with about an n-th of the records. With fewer, it is every n-th record, and the epoch decides the order of files.
+        with about an n-th of the records. With fewer, it is every n-th record; the epoch decides the order of files.
     parts : int or (int, int), optional
         Read an epoch in one order of so many parts, which any number of workers shares and goes on with (see the page
         about several GPUs); `shuffle_buffer` counts the rows of all. A pair: lanes, and turns of the loader's workers.

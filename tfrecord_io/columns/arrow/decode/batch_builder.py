@@ -338,9 +338,9 @@ def _empty_as_null(field: Field, restore: Maker) -> Maker:
     features, needed = [], list[str]()
     for leaf in field_leaves(field):
         source, feature = leaf.shape_source, leaf.feature
-        stated = ShapeSource.stated_by(feature, field.metadata) if source is None else source.features
+        of_shapes = ShapeSource.stated_by(feature, field.metadata) if source is None else source.features
         features.append(feature)
-        needed += (feature, *stated)
+        needed += (feature, *of_shapes)
     required = bool(field.required) and field.default is None
 
     def restore_present(columns: Columns, rows: int) -> pa.Array:

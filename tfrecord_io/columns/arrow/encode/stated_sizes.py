@@ -165,8 +165,8 @@ def _refuse_other_field(column: ColumnBuffers, field: ColumnBuffers, row_base: i
     """Refuse a row whose array has another size than the field of a struct says, whose feature has that name."""
     is_same_kind = column.kind is field.kind and not (field.kind is Kind.BYTES and field.layout is Layout.LIST)
     pairs = zip(_values(column), _values(field) if is_same_kind else [b""] * field.rows, strict=True)
-    other = (left != right for left, right in pairs)
-    bad = column.mask & ~(field.mask & ~np.fromiter(other, np.bool_, column.rows))
+    differ = (left != right for left, right in pairs)
+    bad = column.mask & ~(field.mask & ~np.fromiter(differ, np.bool_, column.rows))
     if bad.any():
         reason = "a field of a struct has other values than the arrays whose shape they state"
         hint = "leave the field out: it is written from the shapes of the arrays"

@@ -492,7 +492,7 @@ def are_structs_of_tensors(cells: Sequence[Any] | Array) -> bool:
 
 
 def _holds_tensors(dicts: Sequence[Mapping[Any, Any]], name: Any) -> bool:
-    """True if the values of dicts under a name are such arrays, lists of them, or dicts that hold them."""
+    """True if the values of dicts under a name are arrays, or lists or dicts of arrays."""
     first = next((value for cell in dicts if not _is_missing(value := cell.get(name))), None)
     if isinstance(first, np.ndarray) and first.dtype.kind != "O":
         return first.ndim > 1 or _only_tensors_hold(first.dtype, None)

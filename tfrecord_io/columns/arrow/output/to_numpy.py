@@ -343,7 +343,7 @@ class TensorLists(Ragged):
         return padded.reshape(rows, length, *sizes)
 
     def truncate(self, most: int, *, from_left: bool = False) -> TensorLists:
-        """Cut each list to its first `most` tensors, or to its last ones."""
+        """Cut each list to at most `most` tensors, the first or the last of the list."""
         steps = self.steps.truncate(most, from_left=from_left)
         if steps is self.steps:
             return self

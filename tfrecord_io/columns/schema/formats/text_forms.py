@@ -82,8 +82,8 @@ def _struct_expression(f: Field) -> str | None:
     if not t.is_struct(struct):
         return None
     fields = {child.name: Field.from_arrow(child) for child in struct}
-    made: Any = makers.list_(fields) if is_list else fields
-    if len(fields) != struct.num_fields or makers.as_field(f.column, made) != f:
+    declared: Any = makers.list_(fields) if is_list else fields
+    if len(fields) != struct.num_fields or makers.as_field(f.column, declared) != f:
         return None
     parts = ", ".join(f"{_literal(name)}: {_expression(child)}" for name, child in fields.items())
     return f"{_MODULE}.list_({{{parts}}})" if is_list else f"{{{parts}}}"
