@@ -82,12 +82,12 @@ def _join(parts: Sequence[ResolvedSchema]) -> ResolvedSchema | None:
     if any(part.source not in ("inferred", "companions") for part in parts):
         return None
     names = [name for part in parts for name in part.schema.names]
-    if all(part.schema.plain is not None for part in parts):
-        types = [type_ for part in parts for type_ in part.schema.types]
-        order = sorted(range(len(names)), key=names.__getitem__)
-        schema = Schema.from_common_types([names[at] for at in order], [types[at] for at in order])
-    else:
-        schema = Schema(sorted((field for part in parts for field in part.schema), key=lambda field: field.column))
+    types = [type_ for part in parts for type_ in part.schema.types]
+    others = {field.column: field for part in parts for field in part.schema.others.values()}
+    order = sorted(range(len(names)), key=names.__getitem__)
+    names, types = [names[at] for at in order], [types[at] for at in order]
+    fields = {at: others[name] for at, name in enumerate(names) if name in others}
+    schema = Schema.from_common_types(names, types, others=fields)
     folded = frozenset[str]().union(*(part.folded for part in parts))
     return replace(
         parts[0],

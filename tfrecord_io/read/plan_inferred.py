@@ -263,8 +263,8 @@ class InferredPlan(_SampledPlan):
         self, schema: Schema, chunks: Sequence[DecodedChunk], names: Collection[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
-        fields = schema if schema.plain is None else ()
-        hidden = {name for f in fields if reads_companions(f) for name in ShapeSource.companions(f.feature)}
+        tensors = filter(reads_companions, schema.others.values())
+        hidden = {name for f in tensors for name in ShapeSource.companions(f.feature)}
         hidden |= Observations.left_out_companions(
             [chunk.columns for chunk in chunks], set(names), self.request.projection
         )

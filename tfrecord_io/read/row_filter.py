@@ -112,10 +112,11 @@ class RowFilter:
         values = [part.value for part in parts if part.value is not None]
         is_short = sum(len(str(value.as_py())) for value in values) <= _MOST_CHARACTERS
         by_beginning = is_short and self.condition.functions <= _BY_BEGINNING
-        compared = {f.column for f in schema if by_beginning and f.is_common and Column(f.type).is_text_or_bytes}
+        names = set(schema.names)
+        own = [schema[name] for name in self.columns if by_beginning and name in names]
+        compared = {f.column for f in own if f.is_common and Column(f.type).is_text_or_bytes}
         operands = [argument for part in parts if part.name not in _PRESENCE for argument in part.arguments]
         taken = {operand.path[0] for operand in operands if operand.kind == "field"}
-        names = set(schema.names)
         return [name for name in self.columns if name in names and (name in compared or name not in taken)]
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:

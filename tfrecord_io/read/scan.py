@@ -102,7 +102,7 @@ class _Compiled:
         self._settings: DecodeSettings | None = None
         # The embedded schema of one file was checked when it was read.
         is_checked = resolved.embedded is not None and resolved.embedded.content is not None
-        may_raise = resolved.schema.plain is None and (not is_checked or options.schema_overrides is not None)
+        may_raise = bool(resolved.schema.others) and (not is_checked or options.schema_overrides is not None)
         if may_raise and (not resolved.is_inferred or options.schema_overrides is not None):
             self.settings()  # at once; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema
@@ -320,8 +320,7 @@ class Scan:
     def gathers_categories(self) -> bool:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        fields = self.features if self.features.plain is None else ()
-        uncommon = (f for f in fields if not f.is_common)
+        uncommon = (f for f in self.features.others.values() if not f.is_common)
         return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in uncommon)
 
     @property

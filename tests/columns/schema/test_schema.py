@@ -176,8 +176,18 @@ def test_names_without_a_utf8_form_are_refused(name: str) -> None:
     assert Schema({"𐀀": "int64"}).to_arrow().names == ["𐀀"]
 
 
-def test_a_schema_of_common_types_is_like_one_of_fields() -> None:
-    names, types = ["b", "a", "c"], [pa.string(), pa.int64(), pa.string()]
+@pytest.mark.parametrize(
+    "types",
+    [
+        [pa.string(), pa.int64(), pa.string()],
+        [pa.list_(pa.string()), pa.int64(), pa.list_(pa.field("element", pa.float32()))],
+        [pa.list_(pa.int8(), 2), pa.fixed_shape_tensor(pa.bool_(), (2,)), pa.list_(pa.field("item", pa.int8(), False))],
+        [pa.timestamp("us"), pa.list_(pa.int64()), pa.list_(pa.list_(pa.int64()))],
+    ],
+    ids=["values", "lists", "others", "some others"],
+)
+def test_a_schema_of_common_types_is_like_one_of_fields(types: list[pa.DataType]) -> None:
+    names = ["b", "a", "c"]
     fields = Schema(map(Field, names, types))
     for use in (
         lambda s: (s.names, s.types, len(s), s.to_arrow()),
@@ -185,6 +195,8 @@ def test_a_schema_of_common_types_is_like_one_of_fields() -> None:
         lambda s: (s["a"].type, "c" in s, "d" in s, list(s)[1].column, repr(s), s.to_json()),
         lambda s: (pickle.loads(pickle.dumps(s)), copy.deepcopy(s), hash(s) == hash(fields)),
         lambda s: (s.select(["c", "b"]), s.select(names)),
+        lambda s: s.replace_fields({1: Field("a", pa.int64(), feature="z"), 0: Field("b", pa.bool_())}),
+        lambda s: s.replace_fields({1: Field("a", pa.int64(), feature="z")}).select(["a"]).to_arrow(),
     ):
         assert use(Schema.from_common_types(names, types)) == use(fields)
     with pytest.raises(AttributeError, match="nothing"):

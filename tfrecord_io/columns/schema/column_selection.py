@@ -237,7 +237,8 @@ def refuse_other_features(declared: Schema, stored: Schema) -> None:
 
     A column of that type would be null throughout.
     """
-    for f in declared.fields if declared.plain is None else ():
+    changed = {f.column for f in (*declared.others.values(), *stored.others.values())}
+    for f in (declared[name] for name in declared.names if name in changed):
         before = stored[f.column]
         if (before.is_common and f.is_common) or f.feature != before.feature or pa.types.is_null(before.type):
             continue
@@ -256,7 +257,7 @@ def as_stored(declared: Schema, stored: Schema, selects: Callable[[str], bool] =
     is also that of a plain list. A column whose features are declared as columns of their own is read from one.
     SchemaError if a column would be read without the positions of its nulls, or times in another unit.
     """
-    forms = {f.feature: f for f in stored.fields if is_composed(f.encoding)} if stored.plain is None else {}
+    forms = {f.feature: f for f in stored.others.values() if is_composed(f.encoding)}
     if forms:
         claimed = {f.feature for f in declared.fields}
         fields = [
@@ -322,7 +323,7 @@ def _refuse_other_units(declared: Schema, stored: Schema, selects: Callable[[str
 
 def _times(schema: Schema) -> Iterator[tuple[str, pa.DataType]]:
     """The features whose numbers count units of time, with the type of one value."""
-    for f in schema.fields if schema.plain is None else ():
+    for f in schema.others.values():
         if not f.is_common and any(map(pa.types.is_temporal, types_within(f.type))):
             for leaf in _leaves(f):
                 if pa.types.is_temporal(type_ := value_type(leaf.type)):
@@ -347,7 +348,7 @@ def has_open_shapes(options: ScanOptions) -> bool:
     """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
     is_declared = options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
     declared = Schema.parse(options.schema) if is_declared else None
-    fields = () if declared is None or declared.plain is not None else declared.fields
+    fields = () if declared is None else declared.others.values()
     overrides = (options.schema_overrides or {}).values()
     if any(map(states_shapes, (*fields, *overrides))):
         return True

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import Options, Point, Summary, check_keywords, counted, did_you_mean, printable
 from tfrecord_io.columns.schema.field import CONTEXT, Field, check_columns
-from tfrecord_io.columns.schema.types import plain_kind
+from tfrecord_io.columns.schema.types import common_type
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.typing import OpenedDataset, Path, SchemaLike, StorageLike
 
@@ -51,49 +51,78 @@ class Schema:
         `fields` is none of these.
     """
 
-    __slots__ = ("__weakref__", "_arrow", "_by_name", "fields", "metadata", "plain")
+    __slots__ = ("__weakref__", "_arrow", "_by_name", "_columns", "fields", "metadata", "others")
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes]
-    plain: tuple[list[str], list[pa.DataType]] | None  # names and types, where all are common and say all
+    others: Mapping[int, Field]  # by number, the columns of which name and `common_type` do not say all
+    _columns: tuple[list[str], list[pa.DataType]] | None  # names and types; None: what was given are fields
     _by_name: dict[str, Field]
     _arrow: pa.Schema | None  # what it was made from
 
     def __init__(
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
-        if isinstance(fields, pa.Schema) and (plain := _plain_columns(fields)) is not None:
-            self._set_plain(*plain, fields.metadata if metadata is None else metadata)
+        if not isinstance(fields, Schema | pa.Schema | Mapping) and hasattr(fields, "__arrow_c_schema__"):
+            fields = pa.schema(fields)
+        if isinstance(fields, pa.Schema):
+            columns = _columns_of_arrow(fields)
+            self._set_columns(*columns, fields.metadata if metadata is None else metadata)
             if metadata is None:
                 object.__setattr__(self, "_arrow", fields)
             return
-        columns, own_metadata = _fields_and_metadata(fields)
-        names = list(map(attrgetter("column"), columns))
-        check_columns(names, map(attrgetter("feature"), columns))
-        object.__setattr__(self, "fields", columns)
+        own_fields, own_metadata = _fields_and_metadata(fields)
+        names = list(map(attrgetter("column"), own_fields))
+        check_columns(names, map(attrgetter("feature"), own_fields))
+        object.__setattr__(self, "fields", own_fields)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
-        object.__setattr__(self, "plain", None)
-        object.__setattr__(self, "_arrow", fields if isinstance(fields, pa.Schema) and metadata is None else None)
+        object.__setattr__(self, "others", dict(enumerate(own_fields)))
+        object.__setattr__(self, "_columns", None)
+        object.__setattr__(self, "_arrow", None)
 
     @classmethod
     def from_common_types(
-        cls, names: Sequence[str], types: Sequence[pa.DataType], metadata: Mapping[bytes, bytes] | None = None
+        cls,
+        names: Sequence[str],
+        types: Sequence[pa.DataType | None],
+        metadata: Mapping[bytes, bytes] | None = None,
+        others: Mapping[int, Field] | None = None,
     ) -> Schema:
-        """Make a schema of columns of common types (`plain_kind`), without a field for each until one is asked for."""
+        """Make a schema of columns of types of which most are a `common_type`, without a field for each of these.
+
+        `others` are the fields, by number, of the columns of which name and type do not say all; their types need not
+        be stated.
+        """
         schema = cls.__new__(cls)
-        schema._set_plain(list(names), list(types), metadata)
+        own, fields = list(types), dict(others or {})
+        shared = {id(type_): common_type(type_) for type_ in own if type_ is not None}
+        for at, (name, type_) in enumerate(zip(names, own, strict=True)):
+            if at not in fields and (common := shared[id(type_)]) is not None:
+                own[at] = common
+                continue
+            if at not in fields:
+                fields[at] = Field(name, type_)
+            own[at] = fields[at].type
+        schema._set_columns(list(names), own, fields, metadata)
         return schema
 
-    def _set_plain(self, names: list[str], types: list[pa.DataType], metadata: Mapping[bytes, bytes] | None) -> None:
-        check_columns(names)
+    def _set_columns(
+        self,
+        names: list[str],
+        types: list[pa.DataType],
+        others: Mapping[int, Field],
+        metadata: Mapping[bytes, bytes] | None,
+    ) -> None:
+        check_columns(names, [field.feature for field in others.values()])
         object.__setattr__(self, "metadata", MappingProxyType(dict(metadata or {})))
-        object.__setattr__(self, "plain", (names, types))
+        object.__setattr__(self, "others", others)
+        object.__setattr__(self, "_columns", (names, types))
         object.__setattr__(self, "_arrow", None)
 
     def __getattr__(self, name: str) -> Any:
         """Make what was not asked for yet."""
         value: object
-        if name == "fields" and self.plain is not None:
-            value = tuple(map(Field, *self.plain))
+        if name == "fields" and self._columns is not None:
+            value = tuple(map(self._field_at, range(len(self))))
         elif name == "_by_name":
             value = {f.column: f for f in self.fields}
         else:
@@ -108,8 +137,9 @@ class Schema:
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self.plain is not None:
-            return Schema.from_common_types, (*self.plain, dict(self.metadata))
+        if self._columns is not None:  # types of tensors of varying shapes cannot be pickled, their fields can
+            types = [None if at in self.others else type_ for at, type_ in enumerate(self._columns[1])]
+            return Schema.from_common_types, (self._columns[0], types, dict(self.metadata), self.others)
         return Schema, (self.fields, dict(self.metadata))
 
     @classmethod
@@ -141,17 +171,14 @@ class Schema:
 
     def to_arrow(self) -> pa.Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
-        if self.plain is not None:
-            return self._arrow or pa.schema(zip(*self.plain, strict=True), metadata=dict(self.metadata) or None)
-        if self._arrow is not None and all(map(_says_the_same, self.fields, self._arrow)):
-            return self._arrow  # a second one of 10^5 columns takes 20 MB
-        fields = [  # a name and a type take a third of the time that a pa.Field takes
-            (f.column, f.type)
-            if f.is_common and not f.required and not f.metadata and f.feature == f.column
-            else f.to_arrow()
-            for f in self.fields
-        ]
-        return pa.schema(fields, metadata=dict(self.metadata) or None)
+        source = self._arrow
+        if source is not None and all(_says_the_same(f, source.field(at)) for at, f in self.others.items()):
+            return source  # a second one of 10^5 columns takes 20 MB
+        columns = list[Any](zip(self.names, self.types, strict=True))
+        for at, f in self.others.items():
+            if not f.is_common or f.required or f.metadata or f.feature != f.column:
+                columns[at] = f.to_arrow()  # which takes three times as long as a name and a type
+        return pa.schema(columns, metadata=dict(self.metadata) or None)
 
     def __arrow_c_schema__(self) -> object:
         """The schema for other Arrow libraries: ``pa.schema(schema)``."""
@@ -429,12 +456,12 @@ class Schema:
     @property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
-        return list(map(attrgetter("column"), self.fields) if self.plain is None else self.plain[0])
+        return list(map(attrgetter("column"), self.fields) if self._columns is None else self._columns[0])
 
     @property
     def types(self) -> list[pa.DataType]:
         """Types of the columns, in order."""
-        return list(map(attrgetter("type"), self.fields) if self.plain is None else self.plain[1])
+        return list(map(attrgetter("type"), self.fields) if self._columns is None else self._columns[1])
 
     def field(self, name: str) -> Field:
         """Return ``schema[name]``."""
@@ -445,15 +472,34 @@ class Schema:
         selected = list(names)
         if selected == self.names:
             return self
-        if self.plain is not None:
+        if self._columns is not None:
             wanted = set(selected)
-            types = {name: type_ for name, type_ in zip(*self.plain, strict=True) if name in wanted}
-            if types.keys() == wanted:
-                return Schema.from_common_types(selected, [types[name] for name in selected], self.metadata)
+            number = {name: at for at, name in enumerate(self._columns[0]) if name in wanted}
+            if number.keys() == wanted:
+                numbers = [number[name] for name in selected]
+                types = [self._columns[1][at] for at in numbers]
+                others = {at: self.others[number] for at, number in enumerate(numbers) if number in self.others}
+                return Schema.from_common_types(selected, types, self.metadata, others)
         return Schema(map(self.__getitem__, selected), self.metadata)
 
+    def replace_fields(self, fields: Mapping[int, Field]) -> Schema:
+        """Replace fields, by number; without any, return this schema."""
+        if not fields:
+            return self
+        if self._columns is None:
+            return Schema([fields.get(at, f) for at, f in enumerate(self.fields)], self.metadata)
+        names = self.names
+        for at, f in fields.items():
+            names[at] = f.column
+        return Schema.from_common_types(names, self.types, self.metadata, {**self.others, **fields})
+
+    def _field_at(self, at: int) -> Field:
+        """The field of a column, of a schema of names and types."""
+        assert self._columns is not None
+        return self.others.get(at) or Field(self._columns[0][at], self._columns[1][at])
+
     def __len__(self) -> int:
-        return len(self.fields if self.plain is None else self.plain[0])
+        return len(self.fields if self._columns is None else self._columns[0])
 
     def __iter__(self) -> Iterator[Field]:
         return iter(self.fields)
@@ -490,30 +536,21 @@ class Schema:
         return Summary(f"Schema of {counted(len(self), 'column')}", ("column", "type", "notes"), rows)
 
 
-def _plain_columns(source: pa.Schema) -> tuple[list[str], list[pa.DataType]] | None:
-    """Names and types of columns of common types, if these say all of each; one object for each type."""
-    types = source.types
-    by_id = {type_.id: type_ for type_ in types}
-    if None in map(plain_kind, by_id.values()):
-        return None
-    if any(column.metadata or not column.nullable for column in source):
-        return None
-    return source.names, [by_id[type_.id] for type_ in types]
+def _columns_of_arrow(source: pa.Schema) -> tuple[list[str], list[pa.DataType], dict[int, Field]]:
+    """Names and types of the columns of an Arrow schema, and the fields of those of which these do not say all."""
+    types, others = [], dict[int, Field]()
+    for at, column in enumerate(source):
+        type_ = common_type(column.type)
+        if type_ is None or column.metadata or not column.nullable:
+            field = others[at] = Field.from_arrow(column)
+            type_ = field.type
+        types.append(type_)
+    return source.names, types, others
 
 
 def _says_the_same(column: Field, source: pa.Field) -> bool:
     """True if a column is converted to the Arrow field that it was made from."""
     return not source.metadata if column.is_common else column.to_arrow().equals(source, check_metadata=True)
-
-
-def _fields_of_arrow(source: pa.Schema) -> Iterator[Field]:
-    """The fields of an Arrow schema, with one object for each common type."""
-    by_id: dict[int, pa.DataType] = {}
-    for column in source:
-        if column.metadata or plain_kind(type_ := column.type) is None:
-            yield Field.from_arrow(column)
-        else:
-            yield Field(column.name, by_id.setdefault(type_.id, type_), required=None if column.nullable else True)
 
 
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
@@ -526,10 +563,6 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
         if source and all(type(value).__name__ in DESCRIPTIONS for value in source.values()):  # of TensorFlow or tfr.io
             return Schema.from_feature_description(source).fields, {}
         return tuple(as_field(name, value) for name, value in source.items()), {}
-    if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
-        source = pa.schema(source)
-    if isinstance(source, pa.Schema):
-        return tuple(_fields_of_arrow(source)), source.metadata or {}
     fields = tuple(source)
     if not all(isinstance(f, Field) for f in fields):
         raise TypeError("a schema is made of fields, or of a dict of names and types")

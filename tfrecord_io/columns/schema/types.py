@@ -38,6 +38,16 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     **dict.fromkeys((pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY), (Kind.BYTES, 8)),
 }
 _NOT_PLAIN = (None, None)
+_COMMON = {
+    type.id: type
+    for type in (
+        *(pa.bool_(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()),
+        *(pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.large_string(), pa.large_binary()),
+    )
+}
+_COMMON_LISTS = {  # by the id of their values, and the name of the items: that of Arrow, or that of Parquet
+    (id_, name): pa.list_(pa.field(name, type)) for id_, type in _COMMON.items() for name in ("item", "element")
+}
 _NUMBERS: dict[int, np.dtype[Any]] = {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
 _NUMBERS |= {
     getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
@@ -96,6 +106,19 @@ def plain_kind(type: pa.DataType) -> Kind | None:
 def plain_list_kind(type: pa.DataType) -> Kind | None:
     """The feature type of lists of the most common types, which are handed over as they are, too; else None."""
     return plain_kind(type.value_type) if type.id in _PLAIN_LISTS else None
+
+
+def common_type(type: pa.DataType) -> pa.DataType | None:
+    """The object for a type that many columns may share: one of the most common types, or lists of one; else None.
+
+    >>> common_type(pa.list_(pa.int64())) is common_type(pa.list_(pa.int64()))
+    True
+    """
+    if type.id != pa.lib.Type_LIST:
+        return _COMMON.get(type.id)
+    values = type.value_field
+    shared = _COMMON_LISTS.get((values.type.id, values.name))
+    return shared if shared is not None and shared.equals(type, check_metadata=True) else None
 
 
 def uncommon_columns(schema: pa.Schema) -> list[int]:

@@ -132,11 +132,11 @@ def test_quick_batches_equal_slow_ones(mode: str, data: st.DataObject) -> None:
 def test_every_common_type_is_made_by_the_engine() -> None:
     plain = [t for t in MADE if t != pa.date64()]
     nested = [make(t) for t in plain for make in (pa.list_, pa.large_list, lambda t: pa.list_(t, 2))]
-    forms = forms_of([Field("x", t) for t in (*plain, *nested, pa.null())])
+    forms = forms_of(Schema([Field(f"c{at}", t) for at, t in enumerate((*plain, *nested, pa.null()))]))
     assert forms is not None
     assert (forms.distinct[:, 0] != Value.OTHER).all()
     assert len(forms.number) == len(plain) + len(nested) + 1
-    assert forms_of([Field("x", t) for t in LEFT]) is None
+    assert forms_of(Schema([Field(f"c{at}", t) for at, t in enumerate(LEFT)])) is None
 
 
 @pytest.mark.parametrize("value", MADE, ids=str)
@@ -158,7 +158,7 @@ def test_lists_are_planned_as_those_of_other_layouts(value: pa.DataType, text: T
 def test_a_schema_of_common_types_has_the_forms_of_its_fields() -> None:
     types = [t for t in MADE if plain_kind(t) is not None]
     columns = Schema.from_common_types([f"c{at}" for at in range(2 * len(types))], [*types, *types[::-1]])
-    forms, of_fields = forms_of(columns), forms_of(columns.fields)
+    forms, of_fields = forms_of(columns), forms_of(Schema(columns.fields))
     assert forms is not None
     assert of_fields is not None
     assert (forms.distinct[forms.number] == of_fields.distinct[of_fields.number]).all()
@@ -169,7 +169,7 @@ def test_the_engine_leaves_out_only_what_does_not_fit() -> None:
     schema = Schema([Field("a", pa.int8()), Field("b", pa.int64()), Field("c", pa.string(), default="x")])
     good, bad = (field(1, entry("a", int64s(n)) + entry("b", int64s(n))) for n in (1, 300))
     columns, rows = decoded(NATIVE, Plan(plan_columns(schema).columns, unknown="skip"), framed(good, bad))
-    forms = forms_of(schema.fields)
+    forms = forms_of(schema)
     assert isinstance(columns, FeatureColumns)
     _, whole, addresses = columns.arrow_arrays(forms, ["a", "b", "c"])
     assert whole == 0
@@ -209,7 +209,7 @@ def addresses(array: pa.Array) -> Iterator[int]:
 @pytest.mark.parametrize(("size", "is_whole"), [(8, True), (4096, False)])
 def test_a_batch_of_small_columns_is_handed_over_as_a_whole(size: int, is_whole: bool) -> None:
     columns, rows = wide_columns(100, size)
-    forms = forms_of(WIDE.fields)
+    forms = forms_of(WIDE)
     assert forms is not None
     _, whole, addresses = columns.arrow_arrays(forms, WIDE.names)
     assert ((whole != 0), len(addresses)) == ((True, 0) if is_whole else (False, 4))
@@ -260,7 +260,7 @@ def test_a_dropped_column_frees_its_memory_while_others_are_kept(nothing_is_kept
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 @pytest.mark.parametrize("is_imported", [True, False])
 def test_no_memory_is_lost(is_imported: bool) -> None:
-    builder, forms = BatchBuilder(WIDE), forms_of(WIDE.fields)
+    builder, forms = BatchBuilder(WIDE), forms_of(WIDE)
 
     def once() -> None:
         columns, rows = wide_columns(2000, 100)

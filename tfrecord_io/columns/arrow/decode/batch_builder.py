@@ -6,12 +6,10 @@ that does not fit its column.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import cache, partial
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,30 +113,27 @@ class BatchBuilder:
     ) -> None:
         parsed = Schema.parse(schema)
         self.dictionaries = dictionaries or {}
-        fields: Sequence[Field] | Schema = parsed  # which makes them when they are asked for
-        if parsed.plain is None:
-            fields, read, self._compiled, row_bytes = [], [], [], list[int]()
-            for declared in parsed.fields:
-                field = declared
-                if not declared.is_common and not (handed := handed_type(declared.type)).equals(declared.type):
-                    field = replace(declared, type=handed)
-                fields.append(field)
-                read.append(field if field.is_common and field.feature is field.column else _as_read(field))
-                is_made = field.is_common or _form_of(field) is not OTHER  # by an engine
-                self._compiled.append(None if is_made else _compile(field, self.dictionaries, field.column in folded))
-                has_default = not field.is_common and field.default is not None
-                row_bytes.append(null_bytes(field.type) + (int(field.default_array().nbytes) if has_default else 0))
-            changed = any(map(operator.is_not, read, parsed.fields))
-            self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
-            self._features = list(map(attrgetter("feature"), fields))
-            self._types = list(map(attrgetter("type"), fields))
-        else:
-            self.schema = parsed.to_arrow()
-            self._compiled = [None] * len(parsed)
-            self._features, self._types = parsed.plain
-            of_each = {type_.id: null_bytes(type_) for type_ in self._types}
-            row_bytes = [of_each[type_.id] for type_ in self._types]
-        self._fields = fields
+        types, features = parsed.types, parsed.names
+        shared = {id(type_): type_ for at, type_ in enumerate(types) if at not in parsed.others}
+        of_type = {key: null_bytes(type_) for key, type_ in shared.items()}
+        row_bytes = [of_type.get(id(type_), 0) for type_ in types]
+        handed, read = dict[int, Field](), dict[int, Field]()  # where they are not the declared fields
+        self._compiled: list[Maker | None] = [None] * len(types)
+        for at, declared in parsed.others.items():
+            field = declared
+            if not declared.is_common and not (type_ := handed_type(declared.type)).equals(declared.type):
+                field = handed[at] = replace(declared, type=type_)
+            as_read = field if field.is_common and field.feature is field.column else _as_read(field)
+            if as_read is not declared:
+                read[at] = as_read
+            if not field.is_common and _form_of(field) is OTHER:  # not made by an engine
+                self._compiled[at] = _compile(field, self.dictionaries, field.column in folded)
+            has_default = not field.is_common and field.default is not None
+            row_bytes[at] = null_bytes(field.type) + (int(field.default_array().nbytes) if has_default else 0)
+            types[at], features[at] = field.type, field.feature
+        self.schema = parsed.replace_fields(read).to_arrow()
+        self._types, self._features = types, features
+        self._fields = fields = parsed.replace_fields(handed)  # which makes them when they are asked for
         self._forms = forms_of(fields)
         self._row_bytes = [] if trusted else row_bytes
         self._bytes_per_row = sum(self._row_bytes)
@@ -565,24 +560,20 @@ class Forms(NamedTuple):
     number: Array  # the row of each column's form in `distinct`
 
 
-def forms_of(fields: Sequence[Field] | Schema) -> Forms | None:
+def forms_of(schema: Schema) -> Forms | None:
     """The forms of columns; None if an engine can make none of them."""
-    if isinstance(fields, Schema) and fields.plain is not None:
-        types = fields.plain[1]
-        distinct = {type_.id: type_ for type_ in types}
-        at = {id_: number for number, id_ in enumerate(distinct)}
-        rows = [_form_of_type(type_) for type_ in distinct.values()]
-        return Forms(np.array(rows, np.int64), np.array([at[type_.id] for type_ in types])) if types else None
     numbers: dict[Form, int] = {}
-    common: dict[int, int] = {}  # of the fields of common types, by type id
-    number = []
-    for field in fields:
-        form = common.get(field.type.id) if field.is_common else None
-        if form is None:
-            form = numbers.setdefault(_form_of(field), len(numbers))
-            if field.is_common:
-                common[field.type.id] = form
-        number.append(form)
+    of_type: dict[int, int] = {}  # by the id of an object that common columns share
+    number, others = [], schema.others
+    for at, type_ in enumerate(schema.types):
+        field = others.get(at)
+        known = of_type.get(id(type_)) if field is None or field.is_common else None
+        if known is None:
+            form = _form_of_type(type_) if field is None else _form_of(field)
+            known = numbers.setdefault(form, len(numbers))
+            if field is None or field.is_common:
+                of_type[id(type_)] = known
+        number.append(known)
     if numbers.keys() <= {OTHER}:
         return None
     return Forms(np.array(list(numbers), np.int64), np.array(number, np.int64))

@@ -86,8 +86,8 @@ def plan_columns(
     feature lists of a SequenceExample may each have a feature of the same name.
     """
     parsed = Schema.parse(schema)
-    if parsed.plain is not None and not steps:
-        return CompiledPlan(tuple(_common_columns(*parsed.plain, text, promoted)), frozenset())
+    if not parsed.others and not steps:
+        return CompiledPlan(tuple(_common_columns(parsed, text, promoted)), frozenset())
     columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()
     along: dict[tuple[str, bool], PlanColumn] = {}  # read to decode others: companions, and features with shapes
@@ -120,15 +120,15 @@ def plan_columns(
     return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_names))
 
 
-def _common_columns(
-    names: list[str], types: list[pa.DataType], text: Text, promoted: Callable[[str], bool] | None
-) -> Iterator[PlanColumn]:
+def _common_columns(schema: Schema, text: Text, promoted: Callable[[str], bool] | None) -> Iterator[PlanColumn]:
     """The features of columns of common types that say all, without a field for each of them."""
-    facts = {type_.id: (plain_kind(type_) or Kind.NONE, text if is_text(type_) else Text.NO) for type_ in types}
-    for name, type_ in zip(names, types, strict=True):
-        kind, check = facts[type_.id]
-        splits = kind is Kind.FLOAT and (promoted is None or promoted(name))
-        yield PlanColumn(name, kind, Layout.SCALAR, check, splits=splits)
+    types = schema.types
+    plans = {key: _plain_column(Field("", type_), text, False) for key, type_ in {id(t): t for t in types}.items()}
+    for name, type_ in zip(schema.names, types, strict=True):
+        plan = plans[id(type_)]
+        assert plan is not None
+        splits = plan.kind is Kind.FLOAT and (promoted is None or promoted(name))
+        yield PlanColumn(name, plan.kind, plan.layout, plan.text, splits=splits)
 
 
 def _leaf_column(

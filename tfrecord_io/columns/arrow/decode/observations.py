@@ -29,7 +29,6 @@ from tfrecord_io.columns.schema.inferred_type import (
 )
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata, tensor_type
-from tfrecord_io.columns.schema.types import plain_kind
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.store import RecordRef
 
@@ -60,19 +59,14 @@ class Observations(dict[str, Observation]):
             )
             for key, seen in {id(seen): seen for seen in self.values()}.items()
         }
-        names = sorted(self)
-        if not folded and all(plain_kind(type_) is not None for type_ in types.values()):
-            return Schema.from_common_types(names, [types[id(self[name])] for name in names])
-        fields = []
-        for name in names:
+        names = [name for name in sorted(self) if name in folded or name not in hidden]
+        others = dict[int, Field]()
+        for at, name in enumerate(names):
             if name in folded:
-                fields.append(_folded_field(name, folded[name]))
-            elif name not in hidden:
-                seen = self[name]
-                part = None if seen.steps is None else FEATURE_LIST
-                field = Field(name, types[id(seen)], part=part)  # type: ignore[arg-type]  # None: the default of the type
-                fields.append(field)
-        return Schema(fields)
+                others[at] = _folded_field(name, folded[name])
+            elif (seen := self[name]).steps is not None:
+                others[at] = Field(name, types[id(seen)], part=FEATURE_LIST)
+        return Schema.from_common_types(names, [types[id(self[name])] for name in names], others=others)
 
     def fold_companions(
         self, batches: Sequence[Mapping[str, ColumnBuffers]], may_fold: Callable[[str], bool]

@@ -136,8 +136,7 @@ def _replace_fields(schema: Schema, fields: Mapping[int, Field]) -> Schema:
 
 
 def _open_columns(schema: Schema) -> list[_OpenColumn]:
-    fields = schema.fields if schema.plain is None else ()
-    return [column for f in fields for column in _open_columns_of(f.column, f)]
+    return [column for f in schema.others.values() for column in _open_columns_of(f.column, f)]
 
 
 def _open_columns_of(name: str, field: Field) -> Iterator[_OpenColumn]:
