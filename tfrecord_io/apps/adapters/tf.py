@@ -284,7 +284,7 @@ class _Ragged(NamedTuple):
         return tf.RaggedTensor.from_row_lengths(self._tensors(tensors), lengths)
 
     def _tensors(self, tensors: Sequence[Array]) -> Any:
-        """Join tensors with at least one axis that varies to one RaggedTensor."""
+        """Join tensors, some of whose axes vary, to a RaggedTensor."""
         import tensorflow as tf
 
         shapes = np.array([tensor.shape for tensor in tensors], np.int64).reshape(len(tensors), len(self.axes))

@@ -343,7 +343,7 @@ class Field:
                 self._refuse_open_parts(child.type, may_have=may_have_inside, in_list=in_list)
 
     def _refuse_open_part(self, part: pa.Field, *, may_be: bool) -> None:
-        """Refuse an array whose shape stands in features, unless it `may_be` where it is, with what it states."""
+        """Refuse an array whose shape stands in features, unless it `may_be` in this place."""
         reason = f"'{printable(part.name)}' in it has the shape of other features"
         advice = "declare its feature as a column of its own"
         if may_be:

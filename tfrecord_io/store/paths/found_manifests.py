@@ -150,7 +150,7 @@ class Manifests:
         names = [entry.name for entry in first]
         size = next((entry.size for entry in first if entry.name == name), None)
         is_behind = size is None and bool(first) and names[-1] < name
-        has_parts = any(each.startswith(f"{parts}/") for each in names)
+        has_parts = any(file.startswith(f"{parts}/") for file in names)
         if not (is_behind or has_parts) and (size or 0) < SIZES.large_bytes:
             return ()
         if size is not None and names == sorted(names):  # as not in a directory bucket of S3: others come before it
@@ -331,5 +331,5 @@ class Manifests:
 
 
 def _has_others(name: str, names: Iterable[str]) -> bool:
-    """True if a manifest other than the one with this name is among the names of the files beside it."""
-    return any(other != name.rpartition("/")[2] for other in FileName.manifests_in(names))
+    """True if the names of files in a directory have a manifest besides `name`."""
+    return any(manifest != name.rpartition("/")[2] for manifest in FileName.manifests_in(names))

@@ -340,9 +340,9 @@ class _RunBegins:
         total = self._file_begins[-1]
         if run in (0, self._count) or not self._first_runs:
             return total * run // self._count
-        own = bisect_right(self._first_runs, run) - 1
+        last_piece = bisect_right(self._first_runs, run) - 1
         before = 0  # most files before a run, without one of each earlier run
-        for piece in range(own, -1, -1):
+        for piece in range(last_piece, -1, -1):
             first, last = self._first_runs[piece], min(self._first_runs[piece + 1], run + 1)
             if first < last and self._file_begins[piece + 1] - first > before:
                 before = max(before, int((self._begins_in(piece, first, last) - np.arange(first, last)).max()))
@@ -602,38 +602,38 @@ class ManifestColumns(ManyFiles):
         import pyarrow.compute as pc
 
         first, last = self._count_equal(files)  # of a part that was written again, nearly all
-        left, others = self, files
+        left, removed = self, files
         if first or last:
-            left, others = self[first : len(self) - last], files[first : len(files) - last]
-        if not len(left) or not len(others):
+            left, removed = self[first : len(self) - last], files[first : len(files) - last]
+        if not len(left) or not len(removed):
             return left
-        places = left._in_folders(others.folder_names)
-        is_gone = pc.is_in(left.take(places).paths, others.paths).to_numpy(zero_copy_only=False)
+        places = left._in_folders(removed.folder_names)
+        is_gone = pc.is_in(left.take(places).paths, removed.paths).to_numpy(zero_copy_only=False)
         return left.take(np.delete(np.arange(len(left)), places[is_gone])) if is_gone.any() else left
 
     def _count_equal(self, files: ManifestColumns) -> tuple[int, int]:
-        """The number of paths that are the same at the beginning of both, and of others at their end."""
+        """The numbers of equal paths at the beginning and at the end of both."""
         import pyarrow.compute as pc
 
-        own, other = self._folders_as_in(files)
-        most = min(len(self), len(files))
+        folders, of_files = self._folders_as_in(files)
+        count = min(len(self), len(files))
 
-        def count_until_other(at: int, other_at: int, step: int) -> int:
-            are_equal = pc.equal(self.names.slice(at, most), files.names.slice(other_at, most))
-            is_other = ~are_equal.to_numpy(zero_copy_only=False)
-            is_other |= own[at : at + most] != other[other_at : other_at + most]
-            return int(is_other[::step].argmax()) if is_other.any() else most
+        def count_equal(begin: int, begin_in_files: int, step: int) -> int:
+            are_equal = pc.equal(self.names.slice(begin, count), files.names.slice(begin_in_files, count))
+            differs = ~are_equal.to_numpy(zero_copy_only=False)
+            differs |= folders[begin : begin + count] != of_files[begin_in_files : begin_in_files + count]
+            return int(differs[::step].argmax()) if differs.any() else count
 
-        at_begin = count_until_other(0, 0, 1)
-        at_end = count_until_other(len(self) - most, len(files) - most, -1)
-        return at_begin, min(at_end, most - at_begin)
+        at_begin = count_equal(0, 0, 1)
+        at_end = count_equal(len(self) - count, len(files) - count, -1)
+        return at_begin, min(at_end, count - at_begin)
 
     def _folders_as_in(self, files: ManifestColumns) -> tuple[Array, Array]:
         """Numbers of the folders of both, equal where the folders are."""
         if isinstance(self._paths, tuple) and isinstance(files._paths, tuple):
-            own, other = self._paths[0], files._paths[0]
-            if own.dictionary.equals(other.dictionary):  # as of files of which some were removed
-                return own.indices.to_numpy(), other.indices.to_numpy()
+            folders, of_files = self._paths[0], files._paths[0]
+            if folders.dictionary.equals(of_files.dictionary):  # as of files of which some were removed
+                return folders.indices.to_numpy(), of_files.indices.to_numpy()
         numbers = {name: number for number, name in enumerate(self.folder_names)}
         of_others = np.array([numbers.get(name, -1) for name in files.folder_names], np.int64)
         return self.folders[1], of_others[files.folders[1]]
@@ -800,7 +800,7 @@ def _are_hex(texts: pa.StringArray) -> bool:
 
 
 def _numbers_in(names: pa.StringArray, prefix: str) -> pa.Int64Array:
-    """The numbers behind a prefix in names, at least one, each of which has it and a number."""
+    """The numbers behind the prefix of all names, of which there is at least one."""
     import pyarrow.compute as pc
 
     digits = re.match("[0-9]+", names[0].as_py()[len(prefix) :])

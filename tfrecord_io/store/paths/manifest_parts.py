@@ -569,12 +569,12 @@ class PartedFiles(ManyFiles):
             return self.columns.paths_without(others)
         # No path is in two pieces of a manifest, so that pieces of both have nothing to be found.
         own_parts, other_parts = set(self.parts), set(others.parts)
-        own = [p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in other_parts)]
+        pieces = [p for p in self.pieces if not (isinstance(p, StoredPart) and p.part in other_parts)]
         left = [p for p in others.pieces if not (isinstance(p, StoredPart) and p.part in own_parts)]
         if self.tail is not None and self.tail == others.tail:
-            own, left = own[:-1], left[:-1]
+            pieces, left = pieces[:-1], left[:-1]
         paths: list[str] = []
-        for piece in own:  # a part that was written again has most of the files of the one before, in their order
+        for piece in pieces:  # a part that was written again has most of the files of the one before, in their order
             files: ManifestColumns = _columns(piece)
             for changed in left:
                 files = files.leave_out(_columns(changed)) if len(files) else files

@@ -225,7 +225,7 @@ class ManifestSources(Sources):
         return type(self)(self._dataset, picked, by_number=self._by_number)
 
     def run(self, worker: int, workers: int) -> tuple[int, int] | None:
-        """The run of one of several workers in the files of a manifest in parts, so that it reads few of these.
+        """The run of a worker among the files of a manifest in parts, so that it reads few parts.
 
         Of all files, it has numbers in the order of the manifest. The runs have about equally many records.
         """

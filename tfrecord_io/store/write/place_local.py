@@ -114,7 +114,7 @@ class LocalPlace(Place):
         return number or None
 
     def _end_being_alone(self) -> None:
-        """Let the manifest of the directory not state that it is alone there, before another one is put beside it."""
+        """Clear the mark of the directory's manifest that it is alone, before a second manifest is stored."""
         if self._name == self._of_directory or self.fs.entry(self._of_directory) is None:
             return
         beside = LocalPlace(self.fs, self.directory, self._of_directory)
