@@ -233,8 +233,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "store/paths/path_search.py",
         "hidden files are left out of a pattern that names them",
-        "and (is_hidden or not FileName.parse(e.basename).is_hidden)",
-        "and not FileName.parse(e.basename).is_hidden",
+        "and (is_hidden or not file.is_hidden):",
+        "and not file.is_hidden:",
     ),
     Fault(
         "store/paths/manifest.py",

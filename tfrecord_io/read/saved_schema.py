@@ -273,7 +273,7 @@ def has_named_types(document: Any) -> bool:
 def _is_named(type_: Any) -> bool:
     if isinstance(type_, str):
         return True
-    fields = type_.get("struct", type_.get("list"))
+    fields = type_.get("struct", type_.get("structs"))
     return len(type_) == 1 and fields is not None and has_named_types({"fields": fields})
 
 

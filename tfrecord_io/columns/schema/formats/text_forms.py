@@ -221,7 +221,7 @@ def _type_entry(type_: pa.DataType) -> Any:
     with suppress(SchemaError):
         if type_from_name(name).equals(type_, check_metadata=True):
             return name
-    struct, key = (type_.value_type, "list") if t.is_list(type_) else (type_, "struct")
+    struct, key = (type_.value_type, "structs") if t.is_list(type_) else (type_, "struct")
     if t.is_struct(struct):
         with suppress(SchemaError):
             entry = {key: [_entry(Field.from_arrow(child)) for child in struct]}
@@ -233,9 +233,9 @@ def _type_entry(type_: pa.DataType) -> Any:
 def _type_of(entry: Any) -> pa.DataType:
     if isinstance(entry, str):
         return type_from_name(entry)
-    if (key := next((key for key in ("struct", "list") if key in entry), None)) is not None:
+    if (key := next((key for key in ("struct", "structs") if key in entry), None)) is not None:
         struct = pa.struct([_field(child).to_arrow() for child in entry[key]])
-        return pa.list_(struct) if key == "list" else struct
+        return pa.list_(struct) if key == "structs" else struct
     return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(entry["arrow"]))).field(0).type
 
 
