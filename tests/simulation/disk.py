@@ -131,7 +131,8 @@ class Disk:
         """
         now: dict[str, dict[str, int | None]] = {}
         contents = dict(self.synced)
-        for folder, _, _ in walk(self.root):
+        folders = {folder: self._number_of_folder(folder) for folder, _, _ in walk(self.root)}
+        for folder in folders:
             now[folder] = self.names_in(folder)
             for name, number in sorted(now[folder].items()):
                 if number is not None and number not in contents:
@@ -156,15 +157,15 @@ class Disk:
                 after[folder].setdefault(name, number)
         self.names = {folder: [names] for folder, names in after.items()}
         shutil.rmtree(self.root)
-        self._write(self.root, after, contents)
+        self._write(self.root, after, contents, folders)
         self.synced.clear()
         self.moved.clear()
 
     def state(self) -> Any:
         """The folders, the files with their numbers and contents, the times, and what is durable."""
-        folders, files = list[str](), list[tuple[str, int, bytes]]()
+        folders, files = list[tuple[str, int | None]](), list[tuple[str, int, bytes]]()
         for folder, below, names in walk(self.root):
-            folders += [f"{folder}/{name}" for name in below]
+            folders += [(path, self._number_of_folder(path)) for path in (f"{folder}/{name}" for name in below)]
             for path in (f"{folder}/{name}" for name in names):
                 with real_open(path, "rb") as file:
                     files.append((path, self.number(_real["fstat"](file.fileno()).st_ino), file.read()))
@@ -181,10 +182,19 @@ class Disk:
     def restore(self, state: Any) -> None:
         self._count, folders, files, times, synced, names, moved = state
         self._times, self.names, self.synced, self.moved = _copied(times), _copied(names), dict(synced), dict(moved)
-        for folder in folders:
-            _real["mkdir"](folder)
+        for folder, number in folders:
+            self._make_folder(folder, number)
         for path, number, body in files:
             self._put(path, number, body)
+
+    def _number_of_folder(self, folder: str) -> int | None:
+        """Its number, which manifests may state; None if nobody has asked for it."""
+        return self._numbers.get(_real["stat"](folder).st_ino)
+
+    def _make_folder(self, folder: str, number: int | None) -> None:
+        _real["mkdir"](folder)
+        if number is not None:
+            self._numbers[_real["stat"](folder).st_ino] = number
 
     def _put(self, path: str, number: int, body: bytes) -> None:
         with real_open(path, "wb") as file:
@@ -206,11 +216,17 @@ class Disk:
         if len(paths) == 2 and os.path.dirname(paths[0]) != os.path.dirname(paths[1]):
             self.moved[self.number(_real["stat"](paths[1]).st_ino)] = paths[1], paths[0]
 
-    def _write(self, folder: str, after: dict[str, dict[str, int | None]], contents: dict[int, bytes]) -> None:
-        _real["mkdir"](folder)
+    def _write(
+        self,
+        folder: str,
+        after: dict[str, dict[str, int | None]],
+        contents: dict[int, bytes],
+        folders: dict[str, int | None],
+    ) -> None:
+        self._make_folder(folder, folders.get(folder))
         for name, number in after.get(folder, {}).items():
             if number is None:
-                self._write(f"{folder}/{name}", after, contents)
+                self._write(f"{folder}/{name}", after, contents, folders)
             else:
                 self._put(f"{folder}/{name}", number, contents.get(number, b""))
 

@@ -124,6 +124,10 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         ("disk",),
         edited(file_check.FileChecker, "_check", "if problems.kept:", "if False:"),
     ),
+    "a second dataset does not end that the first one is alone": (
+        ("disk",),
+        set_to(place_local.LocalPlace, "_end_being_alone", _nothing),
+    ),
     "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
     "a manifest is put without a condition": (
         ("s3",),
@@ -202,6 +206,10 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
         edited(Place, "_change", "arranged = self._arrange(old, new)", _REMOVED_EARLY),
     ),
 }
+
+
+BESIDE = ("a second dataset does not end that the first one is alone",)
+"""Those that take two datasets in a directory."""
 
 
 def _ask_once(read: Callable[[], Any], question: Callable[[Any], Any], *known: Any) -> Any:
@@ -307,10 +315,10 @@ def programs_until_found(name: str, most: int = MOST) -> int | None:
         patch(monkey)
         with simulated():
             for seed in range(most):
-                if run(*by_seed(seed, worlds))[1] is not None:
+                if run(*by_seed(seed, worlds, beside=name in BESIDE))[1] is not None:
                     monkey.undo()
                     programs._prepared.clear()
-                    without = run(*by_seed(seed, worlds))[1]
+                    without = run(*by_seed(seed, worlds, beside=name in BESIDE))[1]
                     assert without is None, f"SEED={seed} of {worlds}, also without the fault: {without}"
                     return seed + 1
     return None

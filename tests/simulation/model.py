@@ -9,9 +9,9 @@ in its time, whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise, product
 from typing import Any
 
 Row = tuple[int, ...]
@@ -43,6 +43,10 @@ class Call:
         The marks that it saw; None: it did not look at them.
     absent : bool
         It reported that there is no such dataset, or none with rows.
+    present : bool
+        It reported that there is such a dataset, and no rows.
+    stem : str
+        The name of the dataset in the directory that it was made for; "": none was named.
     """
 
     actor: int
@@ -54,13 +58,20 @@ class Call:
     seen: Any = None
     marks: frozenset[int] | None = None
     absent: bool = False
+    present: bool = False
+    stem: str = ""
     error: BaseException | None = None
     matches: bool = False  # the index that it reported not to match does so at its end
     changes: bool = False  # readers that are open may not go on after it
     is_durable: bool = True  # a loss of power does not take its effect, if it is done
 
+    @property
+    def sees(self) -> bool:
+        """Whether it saw something."""
+        return self.seen is not None or self.absent or self.present or self.marks is not None
+
     def shown(self) -> str:
-        what = f"{self.seen}" if self.seen is not None else ("absent" if self.absent else "")
+        what = f"{self.seen}" if self.seen is not None else "absent" * self.absent + "present" * self.present
         what += "" if self.marks is None else f"marks {sorted(self.marks)}"
         error = "" if self.error is None else f" {type(self.error).__name__}: {str(self.error)[:300]}"
         end = "…" if self.end == ENDLESS else self.end
@@ -77,6 +88,8 @@ def fits(version: Version, call: Call) -> bool:
     if call.marks is not None:
         return call.marks == {batch[0] for batch in version or () if is_mark(batch)}
     version = version and tuple(batch for batch in version if not is_mark(batch))
+    if call.present:
+        return version is not None
     if call.absent:
         return not version or not any(version)
     if version is None:
@@ -92,7 +105,7 @@ def fits(version: Version, call: Call) -> bool:
 
 def explain(calls: Sequence[Call]) -> bool:
     """Whether there is a moment for each call such that all that was seen is right."""
-    relevant = [c for c in calls if c.effect is not None or c.seen is not None or c.absent or c.marks is not None]
+    relevant = [c for c in calls if c.effect is not None or c.sees]
     seen = set[tuple[frozenset[int], Version]]()
 
     def search(left: frozenset[int], version: Version) -> bool:
@@ -118,6 +131,36 @@ def explain(calls: Sequence[Call]) -> bool:
         return False
 
     return search(frozenset(range(len(relevant))), None)
+
+
+def explain_both(calls: Sequence[Call], beside: str, is_beside: Callable[[int], bool]) -> bool:
+    """Whether there are such moments for two datasets in one directory, each by itself.
+
+    A call that reads the directory sees both, not at the same moment: `is_beside` tells of a row whether it is of the
+    dataset that is named `beside`. A number of rows may be made up of theirs in any way.
+    """
+
+    def of(call: Call, name: str) -> Iterator[Call]:
+        if call.stem or call.effect is not None:
+            if (call.stem == beside) == (name == beside):
+                yield call
+        elif isinstance(call.seen, list):
+            rows = [row for row in call.seen if is_beside(row) == (name == beside)]
+            yield replace(call, seen=rows or None, absent=not rows)
+        elif not isinstance(call.seen, int):
+            yield call
+
+    numbers = [c for c in calls if not c.stem and isinstance(c.seen, int)]
+    for shares in product(*(range(call.seen + 1) for call in numbers)):
+        both = {"": list[Call](), beside: list[Call]()}
+        for name, found in both.items():
+            found += [each for call in calls for each in of(call, name)]
+            for call, share in zip(numbers, shares, strict=True):
+                seen = share if name == beside else call.seen - share
+                found.append(replace(call, seen=seen or None, absent=not seen))
+        if all(map(explain, both.values())):
+            return True
+    return False
 
 
 def overlapping(call: Call, calls: Sequence[Call], *, changes: bool) -> bool:

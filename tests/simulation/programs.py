@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
-from model import Call, Finding, Version, explain, overlapping
+from model import Call, Finding, Version, explain, explain_both, overlapping
 from scheduler import Actor, Death, Scheduler
 from worlds import World
 
@@ -43,6 +43,8 @@ _ALL = timedelta(days=-40_000)  # older than the end of all clocks
 _RETRIES = 2
 _INCOMPLETE = ("the dataset is incomplete", "the mark of a shard that a writer is removing")  # of a new dataset
 _NO_MATCH = "index does not match"
+_TWO = "has 2 families of shards"  # of a path that does not say which dataset it means
+_BESIDE = "b"  # the name of another dataset in the directory
 _NOTE = "note-"  # keys of metadata, before the number of the call that added it
 _FIRST_NOTE = 1000  # marks of notes are below those of transactions
 _PARTS = 4  # files in a part of a manifest, unless a program says otherwise
@@ -70,13 +72,18 @@ def table(rows: Batch, form: str = "", more: str = "") -> pa.Table:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of a program: its name in `WRITERS` or `READERS`, and a number for its rows."""
+    """One call of a program: its name in `WRITERS` or `READERS`, and a number for its rows.
+
+    `stem` is the name of the dataset in the directory, as of ``b.append:1``; "": the path is that of the directory.
+    """
 
     name: str
     number: int = 0
+    stem: str = ""
 
     def __str__(self) -> str:
-        return f"{self.name}:{self.number}" if self.number else self.name
+        named = f"{self.stem}.{self.name}" if self.stem else self.name
+        return f"{named}:{self.number}" if self.number else named
 
 
 def _rows_of(step: Step) -> Batch:
@@ -88,7 +95,8 @@ class Program:
     """The calls of each actor, in a kind of world, on a form of dataset.
 
     As a text: ``s3 grown append:1 table | append:2``. What precedes ``;`` is done before the actors begin. With
-    ``grown+parts``, manifests of more than one file have parts of up to four, with ``grown+parts1`` of one.
+    ``grown+parts``, manifests of more than one file have parts of up to four, with ``grown+parts1`` of one. Calls as
+    ``b.append:1`` are those of another dataset, named ``b``, in the same directory, whose own one is named ``part``.
     """
 
     world: str
@@ -104,6 +112,16 @@ class Program:
         flags = "+retries" * self.retries + {_PARTS: "+parts", 0: ""}.get(self.parts, f"+parts{self.parts}")
         return f"{self.world} {self.form}{flags} {before}; {actors}"
 
+    @property
+    def steps(self) -> list[Step]:
+        """All calls."""
+        return [*self.before, *(step for steps in self.actors for step in steps)]
+
+    @property
+    def has_beside(self) -> bool:
+        """Whether there may be another dataset in the directory."""
+        return any(step.stem == _BESIDE for step in self.steps)
+
     @staticmethod
     def parse(text: str) -> Program:
         head, _, tail = text.partition(";")
@@ -116,7 +134,8 @@ class Program:
 
 def _step(text: str) -> Step:
     name, _, number = text.partition(":")
-    return Step(name, int(number or 0))
+    stem, _, name = name.rpartition(".")
+    return Step(name, int(number or 0), stem)
 
 
 # ---- calls that write: how each is made, and its effect on a version
@@ -133,6 +152,7 @@ class Target:
     others: dict[str, Any] = field(default_factory=dict)  # as of another store
     below: str = "d/"
     has_parts: bool = False
+    stem: str = ""  # the name of the dataset, if its path has it
 
     @property
     def path(self) -> str:
@@ -141,7 +161,8 @@ class Target:
 
     def written(self, rows: Batch) -> str:
         """As a call writes it with these rows: in the form with numbered names, to one, two or three shards."""
-        return self.path + (f"a@{1 + rows[0] // 10 % 3}" if self.form == "fixed" else "")
+        stem = "a" if self.form == "fixed" else self.stem
+        return self.path + (f"{stem}@{1 + rows[0] // 10 % 3}" if stem else "")
 
     def copy(self) -> str:
         """A new file next to the dataset."""
@@ -154,11 +175,11 @@ class Target:
 
     def source(self, rows: Batch) -> Target:
         """A dataset of these rows next to the other one, of which `Run` writes those that a program copies."""
-        return replace(self, below=f"source-{rows[0]}/")
+        return replace(self, below=f"source-{rows[0]}/", stem="")
 
     @property
     def read(self) -> str:
-        return self.path + ("a" if self.form == "fixed" else "")
+        return self.path + ("a" if self.form == "fixed" else self.stem)
 
     def write(self, rows: Batch, more: str = "", *, has_rows: bool = True, **keywords: Any) -> None:
         if self.form == "folders":
@@ -299,7 +320,7 @@ def _clean(target: Target) -> None:
     if target.has_parts:
         fs, directory = Location.of(target.path, StorageOptions(filesystem=target.options.get("storage_options")))
         directory = f"{directory.rstrip('/')}/"
-        stem = "a" if target.form == "fixed" else FileName.DIRECTORY_STEM
+        stem = "a" if target.form == "fixed" else target.stem or FileName.DIRECTORY_STEM
         folder = FileName.manifest_part(stem, "").rpartition("/")[0]
         with suppress(FileNotFoundError):
             parts = [entry.name for entry in fs.listing(directory + folder)]
@@ -431,7 +452,7 @@ def _split(target: Target) -> list[int]:
 def _copied(target: Target) -> list[int]:
     copy = target.own("copied")
     tfr.copy(target.read, copy, update=True, **target.options)
-    return _rows(read_by(tfr.read_table, copy, **target.options))
+    return _rows(read_by(tfr.read_table, copy + target.stem, **target.options))  # others may be copied to there, too
 
 
 def _converted(target: Target) -> list[int]:
@@ -557,7 +578,8 @@ class Run:
         return body
 
     def _call(self, step: Step, target: Target, number: int, actor: Actor | None = None) -> Call:
-        call = Call(number, str(step), self.scheduler.step)
+        call = Call(number, str(step), self.scheduler.step, stem=step.stem)
+        target = replace(target, stem=step.stem)
         self.calls.append(call)
         faults = 0 if actor is None else actor.faults
         writer = WRITERS.get(step.name)
@@ -586,7 +608,7 @@ class Run:
                 is_documented = is_replaced or getattr(error, "errno", None) == errno.EBUSY
                 if actor is not None and actor.faults == faults and not is_documented:
                     raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
-            elif writer is not None and writer.effect in _NOT_TWICE and _is_refused(error):
+            elif writer is not None and writer.effect in _NOT_TWICE and (_is_refused(error) or _TWO in str(error)):
                 call.state = "refused"
         if actor is not None and actor.dead:  # what its process made of a call that never returned
             call.state, call.seen, call.error, call.end = "died", None, None, self.scheduler.step
@@ -610,6 +632,8 @@ class Run:
             raise error
         if isinstance(error, FileNotFoundError) and call.effect is None:
             call.absent = True
+        elif self._has_two(call, error):
+            call.present = call.effect is None
         elif _is_incomplete(error):
             call.absent = call.effect is None
         elif not (met_fault and isinstance(error, OSError | tfr.errors.CorruptRecordError)):
@@ -629,13 +653,24 @@ class Run:
             for call in self.calls
             if call.effect is not None or call.begin > begin
         ]
-        if not (explain(before) and explain(after)):
+        if not (self._explains(before) and self._explains(after)):
             raise Finding("no order of the calls explains what was seen", self.calls)
+
+    def _explains(self, calls: Sequence[Call]) -> bool:
+        if not self.program.has_beside:
+            return explain(calls)
+        written = (s for s in self.program.steps if s.name in WRITERS and WRITERS[s.name].effect is not _deleted)
+        numbers = {step.number for step in written if step.stem == _BESIDE}
+        return explain_both(calls, _BESIDE, lambda row: row // 10 in numbers)
+
+    def _has_two(self, call: Call, error: BaseException) -> bool:
+        """Whether an error says that a path is that of two datasets."""
+        return isinstance(error, ValueError) and _TWO in str(error) and self.program.has_beside and not call.stem
 
     def _check_errors(self) -> None:
         for call in self.calls:
             error = call.error
-            if error is None or call.absent or call.state not in ("failed", "refused"):
+            if error is None or call.absent or call.present or call.state not in ("failed", "refused"):
                 continue
             if not self._is_documented(call, error):
                 raise Finding(f"an error that is not documented, of {call.name}", self.calls) from error
@@ -652,11 +687,14 @@ class Run:
                 return overlapping(call, self.calls, changes=False) or self._is_disturbed
             is_other = isinstance(error, ValueError) and "the state is that of other files" in str(error)
             return is_other and overlapping(call, self.calls, changes=False)
-        name = call.name.partition(":")[0]
+        name = call.name.partition(":")[0].removeprefix(f"{call.stem}.")
+        if self._has_two(call, error):
+            return True
         if _is_incomplete(error):
             return overlapping(call, self.calls, changes=True) or self._is_disturbed
         if isinstance(error, FileExistsError):
-            return name in ("new", "create")
+            is_foreign = "not of the dataset" in str(error) or "of no dataset with a manifest" in str(error)
+            return name in ("new", "create") or (self.program.has_beside and is_foreign)
         if name in ("compact", "delete", "index", "clean") and isinstance(error, FileNotFoundError):
             return True
         if name in ("tasks", "txn_tasks", "tasks_over") and isinstance(error, FileNotFoundError):
@@ -682,15 +720,24 @@ class Run:
         self._look(target)
         self._look_at_marks()
         if self.thorough:
-            self._call(Step("verify"), target, -1)
-            self._call(Step("count"), target, -1)
+            for stem in self._stems:
+                self._call(Step("verify", stem=stem), target, -1)
+                self._call(Step("count", stem=stem), target, -1)
             self._call(Step("write" if self.program.form == "fixed" else "append", 999), target, -1)
-            self._call(Step("table"), target, -1)
+            for stem in self._stems:
+                self._call(Step("table", stem=stem), target, -1)
         self._check()
+
+    @property
+    def _stems(self) -> tuple[str, ...]:
+        """The names of the datasets; "" if there is one, which needs none."""
+        return (FileName.DIRECTORY_STEM, _BESIDE) if self.program.has_beside else ("",)
 
     def _look(self, target: Target) -> None:
         """See the rows: of some programs, and where not all that the manifest names is there, by a call that reads."""
-        rows = None if self.thorough else self._named_rows()
+        rows = None if self.thorough or self.program.has_beside else self._named_rows()
+        for stem in self._stems if self.program.has_beside else ():
+            self._call(Step("table", stem=stem), target, -1)
         if rows is None:
             self._call(Step("table"), target, -1)
         else:
@@ -699,13 +746,17 @@ class Run:
 
     def _look_at_marks(self) -> None:
         """See which transaction and which notes the manifest states."""
-        step, marks = self.scheduler.step, list[int]()
-        for name in self._manifests():
-            stated = json.loads(self.world.content(name))
-            marks += [-number for number, *_ in stated.get("txn", {}).values()]
-            notes = [key for key in stated.get("metadata", {}) if key.startswith(_NOTE)]
-            marks += [-_FIRST_NOTE - int(key.removeprefix(_NOTE)) for key in notes]
-        self.calls.append(Call(-1, "marks", step, step, "done", marks=frozenset(marks)))
+        step, manifests = self.scheduler.step, self._manifests()
+        for stem in self._stems:
+            marks = list[int]()
+            for name in manifests:
+                if stem and FileName.parse(name).dataset != stem:
+                    continue
+                stated = json.loads(self.world.content(name))
+                marks += [-number for number, *_ in stated.get("txn", {}).values()]
+                notes = [key for key in stated.get("metadata", {}) if key.startswith(_NOTE)]
+                marks += [-_FIRST_NOTE - int(key.removeprefix(_NOTE)) for key in notes]
+            self.calls.append(Call(-1, "marks", step, step, "done", marks=frozenset(marks), stem=stem))
 
     def _manifests(self) -> list[str]:
         """The names of manifests in the directory of the dataset."""
@@ -884,6 +935,9 @@ FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), 
 """The calls that write, by kind of world and form of dataset; more often drawn where they are named twice."""
 
 
+_OF_DIRECTORIES = ("tasks", "tasks_over", "copy_in")  # calls that name no dataset
+_ADDING = ("append", "indexed", "evolve", "txn", "overwrite")
+_FIRST_BESIDE = 200  # numbers of calls that are added to a program
 _SAME_NAMES = (3, 12)  # from one call to the next: numbered shards have the same names; by 12, other sizes
 _MEETINGS_DRAWN = 0.2
 _REPEATED = 0.6  # transactions
@@ -918,6 +972,35 @@ def with_parts(program: Program) -> Program:
     if program.parts:
         return program
     return replace(program, parts=1 if sum(map(ord, str(program))) % 2 else _PARTS)
+
+
+def with_beside(program: Program) -> Program:
+    """The program with another dataset in the directory, to which some of its calls go, and with parts.
+
+    There are some shards before, as only the manifest of several files is believed to be alone. Programs of other forms
+    than that to which shards are added are left as they are.
+    """
+    if program.form != "grown":
+        return program
+    stems = ("", FileName.DIRECTORY_STEM, _BESIDE)
+    rng = random.Random(f"{program} beside")
+    stem_of_job = rng.choice(stems)
+
+    def changed(step: Step) -> Step:
+        if step.name.startswith("txn"):  # numbers of the job are repeated
+            return replace(step, name="txn", stem=stem_of_job)
+        if step.name in _OF_DIRECTORIES:
+            return step
+        return replace(step, stem=rng.choice(stems[1:] if step.name == "delete" else stems))
+
+    before = [changed(step) for step in program.before]
+    before += [Step("append", _FIRST_BESIDE + i) for i in range(rng.choice((0, 2, 3)))]
+    actors = [[changed(step) for step in steps] for steps in program.actors]
+    if not any(step.stem == _BESIDE and step.name in _ADDING for steps in actors for step in steps):
+        steps = rng.choice(actors)
+        steps.insert(rng.randrange(len(steps) + 1), Step("append", _FIRST_BESIDE + 3, _BESIDE))
+    beside = replace(program, before=tuple(before), actors=tuple(map(tuple, actors)))
+    return with_parts(beside) if rng.random() < 0.8 else beside
 
 
 def _random_program(rng: random.Random, worlds: Sequence[str]) -> Program:

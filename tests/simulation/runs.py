@@ -25,7 +25,7 @@ import disk
 import process
 from exploration import programs_of_three, schedules, schedules_of_three, small_programs
 from model import Finding
-from programs import READERS, Program, Run, Step, random_program, with_parts
+from programs import READERS, Program, Run, Step, random_program, with_beside, with_parts
 from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
 from worlds import WORLDS
 
@@ -96,12 +96,19 @@ def run(program: Program, schedule: Schedule, *, traced: bool = False) -> tuple[
         world.close()
 
 
-def by_seed(seed: int, worlds: tuple[str, ...], *, losses: bool = False) -> tuple[Program, Schedule]:
-    """The program and the schedule of a number; with `losses`, one of faults and deaths, on a disk losses of power."""
+def by_seed(
+    seed: int, worlds: tuple[str, ...], *, losses: bool = False, beside: bool = False
+) -> tuple[Program, Schedule]:
+    """The program and the schedule of a number.
+
+    With `losses`, one of faults and deaths, on a disk losses of power; `beside`: of two datasets in a directory.
+    """
     rng = random.Random(f"program {seed}")
     program = random_program(rng, worlds)
     switches, most = rng.choice(_SWITCHES)
     faults, deaths = rng.choice(_BOTH_MET if losses else _MET)
+    if beside:
+        program = with_beside(program)
     share = (1.0 if losses else 0.5) if program.world == "disk" else 0.0
     return program, RandomSchedule(rng, switches, faults, deaths, most_switches=most, losses=share)
 
@@ -160,6 +167,7 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true")
     parser.add_argument("--losses", action="store_true", help="faults and deaths in all programs, by loss of power")
     parser.add_argument("--parts", action="store_true", help="manifests have parts, in all programs")
+    parser.add_argument("--beside", action="store_true", help="two datasets in the directory, where shards are added")
     options = parser.parse_args()
     with simulated():
         if options.replay:
@@ -169,8 +177,9 @@ def main() -> int:
             cases = ((f"{p} @ {s}", p, GivenSchedule(s)) for w in worlds for p, s in explored(w, options.switches))
         else:
             numbers = range(options.seed, options.seed + options.number)
-            kind = "+losses" * options.losses
-            cases = ((f"SEED={seed}{kind}", *by_seed(seed, worlds, losses=options.losses)) for seed in numbers)
+            kind = "+losses" * options.losses + "+beside" * options.beside
+            given = {"losses": options.losses, "beside": options.beside}
+            cases = ((f"SEED={seed}{kind}", *by_seed(seed, worlds, **given)) for seed in numbers)
         if options.parts:
             cases = ((f"{name}+parts", with_parts(program), schedule) for name, program, schedule in cases)
         return many(cases, options)

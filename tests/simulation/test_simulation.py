@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import faults
 import programs
 import pytest
 from exploration import schedules
-from model import Call, explain
+from model import Call, explain, explain_both
 from programs import Program
 from runs import by_seed, explored, explored_of_three, replay, run, simulated
 from scheduler import GivenSchedule
@@ -268,6 +269,17 @@ def test_random_programs_with_losses_of_power() -> None:
     assert lost > programs // 4
 
 
+def test_random_programs_of_two_datasets_in_a_directory() -> None:
+    tried = 0
+    for seed in range(_RANDOM // 5):
+        program, schedule = by_seed(seed, ("disk", "disk", "plain", "s3"), beside=True)
+        if program.has_beside:
+            tried += 1
+            finding = run(program, schedule)[1]
+            assert finding is None, f"SEED={seed} with two datasets\n{finding}"
+    assert tried > _RANDOM // 20
+
+
 @pytest.mark.parametrize("part", range(_PARTS_OF_SMALL))
 @pytest.mark.parametrize("world", WORLDS)
 def test_all_schedules_of_small_programs(world: str, part: int) -> None:
@@ -359,6 +371,16 @@ def test_the_model_refuses_what_may_not_be_seen() -> None:
     assert not explain([_write(0, 5, 1), _write(5, 9, 2), _read(10, 11, [1])])
     assert not explain([_write(0, 5, 1), _read(6, 8, [1, 1])])
     assert not explain([_write(0, 9, 1, "died"), _read(1, 2, [1]), _read(3, 4, [])])
+
+
+def test_the_model_explains_two_datasets_each_by_itself() -> None:
+    calls = [_write(0, 5, 1), replace(_write(5, 9, 2), stem="b")]
+    both = Call(1, "table", 10, 11, "failed", present=True)
+    for read in (_read(6, 8, [1]), _read(6, 8, [2]), replace(_read(10, 11, [2]), stem="b"), both):
+        assert explain_both([*calls, read], "b", lambda row: row == 2) == (read.seen != [2] or read.stem == "b")
+    assert explain_both([*calls, Call(1, "count", 6, 8, "done", seen=1)], "b", lambda row: row == 2)
+    assert not explain_both([*calls, Call(1, "count", 10, 11, "done", seen=1)], "b", lambda row: row == 2)
+    assert not explain_both([*calls, _read(10, 11, [1])], "b", lambda row: row == 2)
 
 
 def test_schedules_are_all_switches_and_deaths() -> None:
