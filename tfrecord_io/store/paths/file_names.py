@@ -310,11 +310,12 @@ class FileName:
     MANIFEST_PATTERN: ClassVar = "_MANIFEST*.json"
     SCHEMA_PREFIX: ClassVar = "_SCHEMA"  # of all saved schemas
 
-    __slots__ = ("folder", "name")
+    __slots__ = ("_kind", "folder", "name")
 
     def __init__(self, name: str, folder: str = "") -> None:
         self.name = name
         self.folder = folder
+        self._kind: Kind | None = None  # once it was asked for
 
     @classmethod
     def parse(cls, name: str) -> FileName:
@@ -497,6 +498,11 @@ class FileName:
     @property
     def kind(self) -> Kind:
         """The first kind that the name has the form of, in the order of `Kind`."""
+        if self._kind is None:
+            self._kind = self._find_kind()
+        return self._kind
+
+    def _find_kind(self) -> Kind:
         name = self.name
         if self.is_hidden:
             return self._hidden_kind()
@@ -509,8 +515,9 @@ class FileName:
         return Kind.RECORDS if self._is_of_records() else Kind.OTHER
 
     def _hidden_kind(self) -> Kind:
-        for kind, form in _HIDDEN_FORMS:
-            if re.fullmatch(form, self.name) is not None:
+        name = self.name
+        for kind, begin, end, form in _HIDDEN_FORMS:
+            if name.startswith(begin) and name.endswith(end) and re.fullmatch(form, name) is not None:
                 return kind
         return Kind.INDEX if self._is_index() else Kind.HIDDEN
 
@@ -596,14 +603,14 @@ class FileName:
         return self.shard if kind is not Kind.INDEX else ShardName.parse(self.name.rpartition(".")[0])
 
 
-_HIDDEN_FORMS = (
-    (Kind.TEMPORARY, _TEMPORARY),
-    (Kind.STAGED, _STAGED),
-    (Kind.PART, _PART),
-    (Kind.CONDITION, _CONDITION),
-    (Kind.JOURNAL, _JOURNAL),
-    (Kind.MANIFEST, _MANIFEST),
-    (Kind.SCHEMA, _SCHEMA),
+_HIDDEN_FORMS = (  # with the begin and the end of each, which are compared first: no name has two of the forms
+    (Kind.TEMPORARY, ".", ".tmp", _TEMPORARY),
+    (Kind.STAGED, "_", ".staged", _STAGED),
+    (Kind.CONDITION, "_", ".condition", _CONDITION),
+    (Kind.JOURNAL, "_RESUME-", ".json", _JOURNAL),
+    (Kind.MANIFEST, "_MANIFEST", ".json", _MANIFEST),
+    (Kind.SCHEMA, "_SCHEMA", ".json", _SCHEMA),
+    (Kind.PART, "_", ".json", _PART),
 )
 _WITH_ID = frozenset({Kind.STAGED, Kind.PART, Kind.CONDITION, Kind.CLAIM, Kind.MANIFEST_PART})
 

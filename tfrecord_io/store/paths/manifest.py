@@ -552,7 +552,7 @@ class _Parser:
 
     def manifest(self, document: dict[str, Any], many: ManifestColumns | None = None) -> Manifest:
         dataset = self._get(document, "dataset", str)
-        if _described_dataset(os.path.basename(self._path)) not in (dataset, None):
+        if _described_dataset(self._path) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         columns = self._get_list(document, "partition_by", str)
         files = self._files(document, many, dataset, columns)

@@ -49,6 +49,7 @@ class OldFiles:
         self.versions: dict[str, str | None] = {}
         self.fences: set[str] = set()
         self.left: dict[str, OSError] = {}
+        self._last: ShardName | None = None  # the last name of a shard that was parsed
         self._beside: dict[str, set[str]] = {}  # names in the folders of shards that are replaced
 
     def path_of(self, name: str) -> str:
@@ -69,8 +70,15 @@ class OldFiles:
 
     def is_shard(self, name: str) -> bool:
         """True if a file has the name of a shard of the dataset."""
-        shard = None if "/" in name else ShardName.parse(name)  # those in folders have the id of their writing
-        return shard is not None and shard.stem == self.stem
+        if "/" in name:  # those in folders have the id of their writing
+            return False
+        if self._last is not None and self._last.is_like(name):  # as most are
+            return True
+        shard = ShardName.parse(name)
+        if shard is None or shard.stem != self.stem:
+            return False
+        self._last = shard
+        return True
 
     def is_numbered(self, name: str) -> bool:
         """True if another writer may give a shard the same name, in a store where versions tell them apart."""
@@ -78,7 +86,8 @@ class OldFiles:
 
     def indexes(self) -> list[str]:
         """The indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        files = map(FileName.parse, self.listing())
+        suffixes = (FileName.INDEX_SUFFIX, FileName.COLUMN_INDEX_SUFFIX)
+        files = (FileName.parse(name) for name in self.listing() if name.endswith(suffixes))
         return [file.name for file in files if file.kind is Kind.INDEX and file.dataset == self.stem]
 
     def note_versions(self, listing: Sequence[Entry] | None = None, names: Iterable[str] = ()) -> None:

@@ -246,7 +246,8 @@ class Publication:
     @property
     def model(self) -> list[str]:
         """A shard that exists, if one does: new ones get its owner and mode."""
-        return next(([name] for name in self.old.existing if self.old.is_shard(name)), [])
+        manifest = FileName.manifest(self.old.stem)
+        return next(([name] for name in self.old.existing if name != manifest), [])
 
     @property
     def side_by_side(self) -> bool:
