@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tfrecord_io.base import for_cli
@@ -109,6 +109,20 @@ class Change(ABC):
         return for_cli(error, "a sharded dataset of this name exists; --mode overwrite replaces it")
 
 
+_WHOLE = Rules(
+    mode="error",
+    done="replaced",
+    overtaken=OVERTAKEN,
+    completion=_WRITE_AGAIN,
+    is_addition=False,
+    replaces_all=False,
+    needs_manifest=False,
+    needs_lock=False,
+    is_planned=False,
+)
+_WHOLE_OVERWRITE = replace(_WHOLE, mode="overwrite", replaces_all=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Whole(Change):
     """All shards of a dataset whose names state how many there are; with `overwrite`, they replace its old ones."""
@@ -117,17 +131,7 @@ class Whole(Change):
 
     @property
     def rules(self) -> Rules:
-        return Rules(
-            mode="overwrite" if self.overwrite else "error",
-            done="replaced",
-            overtaken=OVERTAKEN,
-            completion=_WRITE_AGAIN,
-            is_addition=False,
-            replaces_all=self.overwrite,
-            needs_manifest=False,
-            needs_lock=False,
-            is_planned=False,
-        )
+        return _WHOLE_OVERWRITE if self.overwrite else _WHOLE
 
     def check(self, manifest: Manifest | None, old: OldFiles) -> None:
         """Do nothing: the publication looks at the files."""
@@ -270,6 +274,20 @@ def _history_of_grown(manifest: Manifest, kept: ManifestFiles, own: Manifest) ->
     return (manifest.history or History()).append(manifest.records, own.records, manifest.line)
 
 
+_APPEND = Rules(
+    mode="append",
+    done="appended to",
+    overtaken=OVERTAKEN,
+    completion=_WRITE_AGAIN,
+    is_addition=True,
+    replaces_all=False,
+    needs_manifest=True,
+    needs_lock=True,
+    is_planned=False,
+)
+_NEW = replace(_APPEND, mode="error", done="replaced", is_addition=False, needs_manifest=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Append(_Grown):
     """Shards that are added to those of a dataset, or begin it; with `must_be_new`, they only begin it."""
@@ -278,17 +296,7 @@ class Append(_Grown):
 
     @property
     def rules(self) -> Rules:
-        return Rules(
-            mode="error" if self.must_be_new else "append",
-            done="replaced" if self.must_be_new else "appended to",
-            overtaken=OVERTAKEN,
-            completion=_WRITE_AGAIN,
-            is_addition=not self.must_be_new,
-            replaces_all=False,
-            needs_manifest=not self.must_be_new,
-            needs_lock=True,
-            is_planned=False,
-        )
+        return _NEW if self.must_be_new else _APPEND
 
     def check(self, manifest: Manifest | None, old: OldFiles) -> None:
         if self.must_be_new and manifest is not None and not manifest.is_begun:
@@ -301,26 +309,42 @@ class Append(_Grown):
         return files
 
 
+_OVERWRITE = Rules(
+    mode="overwrite",
+    done="replaced",
+    overtaken=OVERTAKEN,
+    completion=_WRITE_AGAIN,
+    is_addition=False,
+    replaces_all=True,
+    needs_manifest=False,
+    needs_lock=True,
+    is_planned=False,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Overwrite(_Grown):
     """Shards that replace a dataset, under names that have the id of their writing."""
 
     @property
     def rules(self) -> Rules:
-        return Rules(
-            mode="overwrite",
-            done="replaced",
-            overtaken=OVERTAKEN,
-            completion=_WRITE_AGAIN,
-            is_addition=False,
-            replaces_all=True,
-            needs_manifest=False,
-            needs_lock=True,
-            is_planned=False,
-        )
+        return _OVERWRITE
 
     def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         return ()
+
+
+_REPLACE_FOLDERS = Rules(
+    mode="overwrite_partitions",
+    done="folders replaced",
+    overtaken=OVERTAKEN,
+    completion=_WRITE_AGAIN,
+    is_addition=False,
+    replaces_all=False,
+    needs_manifest=True,
+    needs_lock=True,
+    is_planned=False,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,17 +353,7 @@ class ReplaceFolders(_Grown):
 
     @property
     def rules(self) -> Rules:
-        return Rules(
-            mode="overwrite_partitions",
-            done="folders replaced",
-            overtaken=OVERTAKEN,
-            completion=_WRITE_AGAIN,
-            is_addition=False,
-            replaces_all=False,
-            needs_manifest=True,
-            needs_lock=True,
-            is_planned=False,
-        )
+        return _REPLACE_FOLDERS
 
     def _remaining_files(self, files: ManifestFiles, own: Manifest, types: bytes | None) -> ManifestFiles:
         def values_of(folder: str) -> Set[Any]:
