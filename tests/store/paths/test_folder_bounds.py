@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.columns import EmbeddedSchema
-from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.column_folder import FEW_FOLDERS, ColumnFolder
 from tfrecord_io.store.paths.folder_bounds import FolderBounds, SoughtFolders
 from tfrecord_io.write.partition_folders import folder_values
 
@@ -108,6 +108,20 @@ def test_a_folder_that_is_looked_for_is_not_left_out(drawn: FolderCase) -> None:
             for folder in folders[first:end]:
                 pairs = dict(ColumnFolder.pairs_in(f"{folder}/", ""))
                 assert all(found.may_have_text(pairs[column]) for column, found in bounds.items())
+
+
+@given(folders_of_types())
+def test_candidates_among_few_folders_are_those_among_many(drawn: FolderCase) -> None:
+    types, folders, wanted = drawn
+    schema = EmbeddedSchema.of(pa.schema(types)).pack()
+    values = (folder_values(ColumnFolder.pairs_in(f"{folder}/", ""), schema) for folder in wanted)
+    sought = SoughtFolders(map(dict, values))  # type: ignore[arg-type]
+    copies = 1 + FEW_FOLDERS // len(folders)
+    assert sought.candidates(folders * copies) == sought.candidates(folders) * copies
+    texts, many = (ColumnFolder.texts_in(paths, [*types, "c"]) for paths in (folders, folders * copies))
+    assert {name: array.to_pylist() * copies for name, array in texts.items()} == {
+        name: array.to_pylist() for name, array in many.items()
+    }
 
 
 def test_nothing_is_looked_for() -> None:

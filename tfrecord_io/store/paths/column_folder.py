@@ -12,6 +12,7 @@ import pyarrow as pa
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import SchemaError
 
+FEW_FOLDERS = 64  # so many are looked at one by one: to prepare for columns of them takes longer
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
 _SPECIAL = r"(?![a-zA-Z0-9_.~-])[\x00-\x7f]"
 _MAGIC = r"[*?\[{]"
@@ -91,10 +92,10 @@ class ColumnFolder(NamedTuple):
         >>> ColumnFolder.texts_in(["label=cat/day=1", "label=big%20cat"], ["day", "label"])["day"].to_pylist()
         ['1', None]
         """
-        import pyarrow.compute as pc
-
         names = [folder.partition("=")[0] for folder in folders[0].split("/")] if folders else []
-        if cls.are_plain(folders, names).all():
+        if len(folders) > FEW_FOLDERS and cls.are_plain(folders, names).all():
+            import pyarrow.compute as pc
+
             parts = pc.split_pattern(pa.array(folders, pa.string()), "/")
             stated = {name: pc.list_element(parts, at) for at, name in enumerate(names)}
             nothing = pa.nulls(len(folders), pa.string())

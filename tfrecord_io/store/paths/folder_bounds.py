@@ -19,7 +19,7 @@ import pyarrow.types as t
 
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.store.paths.column_folder import ColumnFolder
+from tfrecord_io.store.paths.column_folder import FEW_FOLDERS, ColumnFolder
 
 _MOST_TEXT = 64  # characters: bounds of longer texts would make the manifest long
 _INTEGERS = "^-?[0-9]{1,18}$"
@@ -169,10 +169,12 @@ class _SoughtValues:
 
     def are_possible(self, texts: pa.StringArray) -> Array:
         """A boolean for each text of a folder: false if the value is known to be another one."""
-        import pyarrow.compute as pc
-
         if self._others:
             return np.ones(len(texts), bool)
+        if len(texts) <= FEW_FOLDERS:
+            return self._are_possible_of_few(texts.to_pylist())
+        import pyarrow.compute as pc
+
         are_possible = texts.is_null() if self._null else pa.array(np.zeros(len(texts), bool))
         if self._texts:
             are_possible = pc.or_(are_possible, pc.is_in(texts, pa.array(self._texts, pa.string())))
@@ -182,6 +184,18 @@ class _SoughtValues:
             integers = pa.array([value for value in self._integers if abs(value) < 10**18], pa.int64())
             are_possible = pc.or_(are_possible, pc.is_in(texts.cast(pa.int64()), integers))
         return are_possible.to_numpy(zero_copy_only=False)
+
+    def _are_possible_of_few(self, texts: Sequence[str | None]) -> Array:
+        if self._integers and not all(text is None or re.fullmatch(_INTEGERS, text) for text in texts):
+            return np.ones(len(texts), bool)
+        return np.array([self._null if text is None else self._has(text) for text in texts], bool)
+
+    def _has(self, text: str) -> bool:
+        """True if a text, of an integer if integers are looked for, is that of one of the values."""
+        if _has_within(self._texts, (text, text)):
+            return True
+        number = int(text) if self._integers else 0
+        return _has_within(self._integers, (number, number))
 
     def may_be_in(self, bounds: FolderBounds) -> bool:
         if self._null and bounds.nulls:
