@@ -325,6 +325,8 @@ class Manifest(NamedTuple):
 
     def paths_without(self, other: Manifest) -> list[str]:
         """The names of the shards that another manifest does not name, in their order."""
+        if other.files is self.files:
+            return []
         return self._all.paths_without(other._all)
 
     def has_shards_of_since(self, id: str, before: Manifest | None) -> bool:

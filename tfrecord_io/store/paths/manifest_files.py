@@ -166,11 +166,11 @@ class ListedFiles(AllFiles):
 
     @property
     def record_count(self) -> int:
-        return sum(file.records for file in self._files)
+        return sum(self.counts)
 
     @property
     def byte_count(self) -> int:
-        return sum(file.bytes for file in self._files)
+        return sum([file.bytes for file in self._files])
 
     @property
     def staged(self) -> list[ManifestFile]:

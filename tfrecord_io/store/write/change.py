@@ -217,7 +217,8 @@ class _Grown(ChangeById):
             return manifest  # another attempt of the job has published its rows
         self.check(manifest, old)
         is_new = self.rules.replaces_all or manifest.is_begun
-        adds_rows = own.records > 0
+        added = own.records
+        adds_rows = added > 0
         types, schema = own.partition_schema, own.schema
         if not is_new and manifest.partition_schema is not None:
             types = self.unite(manifest.partition_schema, types, path, adds_rows=adds_rows)
@@ -244,7 +245,7 @@ class _Grown(ChangeById):
             ),
             metadata=own.metadata if is_new else tuple({**dict(manifest.metadata), **dict(own.metadata)}.items()),
             txns=own.txns if self.rules.replaces_all else Txn.add(manifest.txns, own.txns),
-            history=_history_of_grown(manifest, kept, own),
+            history=_history_of_grown(manifest, kept, added),
         )
         return manifest if new == manifest else new  # no rows add no file
 
@@ -258,8 +259,8 @@ class _Grown(ChangeById):
         return for_cli(error, f"{text_cli}; tfr adopt writes one")
 
 
-def _history_of_grown(manifest: Manifest, kept: ManifestFiles, own: Manifest) -> History | None:
-    """The history of a dataset after files were kept, dropped and added.
+def _history_of_grown(manifest: Manifest, kept: ManifestFiles, added: int) -> History | None:
+    """The history of a dataset after files were kept, dropped, and added with so many rows.
 
     After rows were replaced, it begins anew: a reader of the rows before has rows that are not there any more.
     """
@@ -267,11 +268,11 @@ def _history_of_grown(manifest: Manifest, kept: ManifestFiles, own: Manifest) ->
         return manifest.history
     if len(kept) < len(manifest.files) and manifest._replace(files=kept).records < manifest.records:
         return None
-    if not own.records:
+    if not added:
         return manifest.history
     from tfrecord_io.store.paths.history import History
 
-    return (manifest.history or History()).append(manifest.records, own.records, manifest.line)
+    return (manifest.history or History()).append(manifest.records, added, manifest.line)
 
 
 _APPEND = Rules(

@@ -474,11 +474,12 @@ class Publication:
                         self._drop()
                         return PublishedDataset(self, is_repeated=True)
                     self._is_published = True
-                    self._settle(old, new)
-                    self._log(own_manifest, old, new)
+                    gone = [] if old is None else old.paths_without(new)
+                    self._settle(new, gone)
+                    self._log(own_manifest, old, len(gone))
                 except KeyboardInterrupt:  # renames are fast: the published dataset is better left in order
                     if self.place.is_local and (published := self._own_published()) is not None:
-                        self._settle(None, published)
+                        self._settle(published)
                     raise
                 except BaseException:
                     self._note_whether_readable()
@@ -501,9 +502,8 @@ class Publication:
                 lambda manifest: manifest is not None and (self._has_own(manifest) or self._was_replaced(manifest))
             )
 
-    def _log(self, own: Manifest, old: Manifest | None, new: Manifest) -> None:
-        """Log what was published: files that are not in the new manifest are removed."""
-        gone = 0 if old is None else len(old.paths_without(new))
+    def _log(self, own: Manifest, old: Manifest | None, gone: int) -> None:
+        """Log what was published: so many files that are not in the new manifest are removed."""
         if (done := self._rules.done) is None:
             return
         is_new = old is None or not old.files or (old.id == self._id and not self.output.grows)
@@ -608,15 +608,16 @@ class Publication:
 
     # ---- afterwards
 
-    def _settle(self, old: Manifest | None, new: Manifest) -> None:
+    def _settle(self, new: Manifest, replaced: Sequence[str] = ()) -> None:
         """Give staged shards their names, remove what the manifest replaced, and write it without either.
 
-        `old` is the manifest that `new` replaced; None: another process replaced it, which was then stopped.
+        `replaced` are the files of the manifest before that `new` does not name; none if another process replaced that
+        manifest, and was then stopped.
         """
         staged = new.staged if new.id == self._id else []
         self._stop_others(new.staged_before, {file.path for file in staged})
         staged = self._name_all(staged)
-        gone = [] if old is None else old.paths_without(new)
+        gone = list(replaced)
         if new.replaces:
             gone = list(dict.fromkeys([*gone, *self._unnamed(new, new.replaces)]))
         if gone and (staged or not all(map(ShardName.id_in, gone))):  # another writer may have given these names again
@@ -737,7 +738,7 @@ class Publication:
             return None
         if manifest.replaces or manifest.staged_before or manifest.staged:
             with self.place.alone(required=False):
-                self._settle(None, manifest)
+                self._settle(manifest)
         files = tuple(file._replace(staged=None) for file in manifest.files)
         return manifest._replace(files=files, replaces=(), staged_before=()), PublishedDataset(self)
 
