@@ -187,3 +187,12 @@ def test_the_recipe_for_conda_has_the_dependencies_and_the_version() -> None:
         name, bound = re.fullmatch(r"([\w-]+)([^;]*)(?:;.*)?", needed).groups()  # type: ignore[union-attr]
         assert stated[name] == bound, needed
     assert f'version: "{tfr.__version__}"' in text
+
+
+BUILDS = ("CMakeLists.txt", "Makefile", "tests/fuzz/Makefile", *sorted(SCRIPTS))
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_paths_of_the_package_that_builds_name_exist(build: str) -> None:
+    named = re.findall(r"\btfrecord_io(?:/\w+)+", (ROOT / build).read_text("utf-8"))
+    assert [path for path in named if not any(ROOT.glob(f"{path}*"))] == []
