@@ -194,5 +194,5 @@ BUILDS = ("CMakeLists.txt", "Makefile", "tests/fuzz/Makefile", *sorted(SCRIPTS))
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_paths_of_the_package_that_builds_name_exist(build: str) -> None:
-    named = re.findall(r"\btfrecord_io(?:/\w+)+", (ROOT / build).read_text("utf-8"))
+    named = re.findall(r"tfrecord_io(?:/\w+)+", (ROOT / build).read_text("utf-8"))
     assert [path for path in named if not any(ROOT.glob(f"{path}*"))] == []
