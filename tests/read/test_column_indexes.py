@@ -17,7 +17,7 @@ from limited import set_limits
 from reading_modes import matching_records_only
 from servers import Bucket
 from tfrecord_io.read.index import column_index
-from tfrecord_io.store import clean
+from tfrecord_io.store import Publication, clean
 
 TABLE = pa.table({"n": range(40), "word": ["a", "b"] * 20, "list": [[1, 2]] * 40})
 
@@ -56,6 +56,33 @@ def test_a_dataset_keeps_the_index_of_its_last_shard(tmp_path: Path, path: str) 
     tfr.write_tfrecord(TABLE, target, mode="overwrite", shards=2)
     assert ways_of_reading(target) == {"whole": 2}
     assert not list(tmp_path.rglob("*.column_index"))
+
+
+def test_a_dataset_beside_another_one_keeps_its_index(tmp_path: Path) -> None:
+    """The directory does not say which of them is meant."""
+    tfr.write_tfrecord(TABLE, f"{tmp_path}/d/", mode="append", write_index=["n"])
+    tfr.write_tfrecord(TABLE, f"{tmp_path}/d/b@1", mode="append")
+    for keywords in ({}, {"write_index": ["n"]}):
+        tfr.write_tfrecord(TABLE, f"{tmp_path}/d/", mode="append", **keywords)
+    assert ways_of_reading(f"{tmp_path}/d/part") == {"index": 3}
+    assert ways_of_reading(f"{tmp_path}/d/b") == {"whole": 1}
+
+
+def test_a_compaction_beside_which_another_dataset_is_begun_keeps_its_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        tfr.write_tfrecord(TABLE, f"{tmp_path}/d/", mode="append", write_index=["n"])
+    publish = Publication.publish
+
+    def publish_beside(self: Any, *arguments: Any) -> Any:
+        monkeypatch.undo()
+        tfr.write_tfrecord(TABLE, f"{tmp_path}/d/b@1", mode="append")
+        return publish(self, *arguments)
+
+    monkeypatch.setattr(Publication, "publish", publish_beside)
+    tfr.compact(f"{tmp_path}/d/")
+    assert ways_of_reading(f"{tmp_path}/d/part") == {"index": 1}
 
 
 def test_folders_keep_their_index(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "an index of what is added beside another dataset": (
+        "disk grown+parts1 append:201 ; split | part.index | b.append:203 indexed:2 @ "
+    ),
     "a directory that was created without an answer, and whose name no other writer makes durable": (
         "disk grown ; append:1 | append:2 append:4 @ 5!EIO+ 46p"
     ),

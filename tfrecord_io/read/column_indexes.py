@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import ScanOptions, StorageOptions, logger
 from tfrecord_io.columns import Projection
-from tfrecord_io.errors import ReplacedError
+from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex, check_fields, expand_scalars
 from tfrecord_io.read.index.find_index import find_again, open_columns, unless_stale, warn_of_stale
 from tfrecord_io.store import Publication, RandomAccessFile, Source, find_sidecars
@@ -37,6 +37,8 @@ class ColumnIndexes:
         To which shards are added: without `columns`, they get the column index of its last shard (`resolve_columns`).
     is_optional : bool
         Columns that the files do not have as single values are left out.
+    name : str, optional
+        A path that names the dataset, for a directory in which another one is, too.
     """
 
     path: Any
@@ -44,6 +46,7 @@ class ColumnIndexes:
     storage: StorageOptions
     dataset: Publication | None = None
     is_optional: bool = False
+    name: str | None = None
 
     def resolve_columns(self) -> ColumnIndexes:
         """With the columns of the dataset, if none are named; before its last shard may be replaced."""
@@ -67,16 +70,29 @@ class ColumnIndexes:
         if not self.columns or not any(files.values()):
             return
         from tfrecord_io.read.build_column_index import index_columns
-        from tfrecord_io.read.find_sources import resolve_sources
 
         options = ScanOptions(**self.storage.keywords)
         names = {os.path.basename(file) for file in files}
         try:
-            written = [s for s in resolve_sources(self.path, options) if os.path.basename(s.path) in names]
+            written = [s for s in self._sources(options) if os.path.basename(s.path) in names]
             if written:  # else another writer has replaced them
                 index_columns(written, self.columns, options, is_just_written=True, is_optional=self.is_optional)
         except (ReplacedError, FileNotFoundError):  # or does so now: the call has added its rows, and must not fail
             logger.info("not indexed: %s, another writer has replaced what was written", self.path)
+
+    def _sources(self, options: ScanOptions) -> Sequence[Source]:
+        """The files of the dataset, found by its name only where the path does not say which dataset it means.
+
+        A path with a name lists the directory, that of a large dataset alone does not.
+        """
+        from tfrecord_io.read.find_sources import resolve_sources
+
+        try:
+            return resolve_sources(self.path, options)
+        except ValueError as error:
+            if self.name is None or isinstance(error, TFRecordError):
+                raise
+            return resolve_sources(self.name, options)
 
     @staticmethod
     def rewrite(sources: Sequence[Source], columns: Sequence[str], options: ScanOptions) -> None:

@@ -119,7 +119,11 @@ def _compact_shards(path: str | os.PathLike[str], options: CopyOptions, max_shar
             path=os.fspath(path), records=0, bytes=0, compression=dataset.manifest.compression, columns=(), rounded={}
         )
     compaction = dataset.replacement(runs, sorts=True)
-    indexes = ColumnIndexes(path, indexed_columns(options), options.storage, compaction.publication).resolve_columns()
+    publication = compaction.publication
+    indexed = ColumnIndexes(
+        path, indexed_columns(options), options.storage, publication, name=f"{publication.output.base}@*"
+    )
+    indexes = indexed.resolve_columns()
     groups = {new: [by_path[file.path] for file in run] for new, run in zip(compaction.paths, runs, strict=True)}
     copied = CopiedRecords(path, options, groups)
     with ExitStack() as undo:

@@ -428,12 +428,13 @@ def _open_shards(output: Output, options: WriteOptions) -> Sink:
         output, Publication.change_of(mode, unite, columns, grows=output.grows), options.storage
     )
     sink = ShardedSink(dataset, options)
-    whole = output.path if output.directory else f"{output.base}@*"
+    named = f"{output.base}@*"
+    whole = output.path if output.directory else named
     extended = dataset if mode in options.ADDING and sink.compression is None else None
     if indexed_columns(options) or extended is not None:
         from tfrecord_io.read import ColumnIndexes
 
-        sink.column_indexes = ColumnIndexes(whole, indexed_columns(options), options.storage, extended)
+        sink.column_indexes = ColumnIndexes(whole, indexed_columns(options), options.storage, extended, name=named)
     return sink
 
 
