@@ -92,7 +92,7 @@ def plan_read(
     elif reader is None:
         reader = ChunkReader(scan.sources, scan.options, scan.decode_selection, whole=whole)
     early = None if scan.row_filter is None else scan.early_filter(rereads=absent is not None)
-    reader.decode_by(scan.compiled.settings, None if early is None else cache(early.settings))
+    reader.decode_by(scan.compiled.settings, None if early is None else early.settings)
     reader.check = scan.embedded_check
     budget = row_budget(scan.options, scan.decode_selection, whole=whole)
     return Planned(scan, reader, budget, whole, absent=absent, early=early)

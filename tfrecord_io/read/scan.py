@@ -750,7 +750,11 @@ class EarlyFilter:
         )
 
     def settings(self) -> DecodeSettings:
-        """The settings to decode the filter's columns, and all columns of the records that pass."""
+        """The settings to decode the filter's columns, and all columns of the records that pass; made once."""
+        return self._settings
+
+    @cached_property
+    def _settings(self) -> DecodeSettings:
         from tfrecord_io.read.chunks.filtering_decoder import DecodingChoice, Prefilter
 
         settings = self.scan.settings

@@ -292,7 +292,9 @@ def types_within(type_: pa.DataType, *, storage: bool = False) -> Iterator[pa.Da
 
 def has_dictionary(type_: pa.DataType, *, ordered: bool = False) -> bool:
     """True if a dictionary is in a type, whose order counts if `ordered`."""
-    dictionaries = filter(t.is_dictionary, types_within(type_)) if plain_kind(type_) is None else ()
+    if plain_kind(type_) is not None or plain_list_kind(type_) is not None:  # as those of most columns
+        return False
+    dictionaries = filter(t.is_dictionary, types_within(type_))
     return any(dictionary.ordered or not ordered for dictionary in dictionaries)
 
 

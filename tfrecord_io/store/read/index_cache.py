@@ -45,8 +45,8 @@ class CachedIndexes:
 
 
 def _folder() -> str:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(cache, "tfrecord_io", "indexes")
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return os.path.join(*([cache] if cache else [os.path.expanduser("~"), ".cache"]), "tfrecord_io", "indexes")
 
 
 def _is_writable(folder: str) -> bool:
