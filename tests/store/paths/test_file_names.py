@@ -202,9 +202,11 @@ def test_names_that_differ_in_their_numbers_alone_are_of_one_dataset(first: str)
     """So readers of a manifest need not parse each."""
     shard = ShardName.parse(first)
     assert shard is not None
+    assert shard.number_in(first) == shard.index
     for name in filter(shard.is_like, SHARD_NAMES):
         other = ShardName.parse(name)
         assert other is not None
+        assert shard.number_in(name) == other.index
         assert (other.stem, other.suffix, bool(other.id)) == (shard.stem, shard.suffix, bool(shard.id))
 
 

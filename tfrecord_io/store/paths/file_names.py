@@ -83,7 +83,7 @@ class ShardName:
         """
         if "/" in name:
             raise _path_error(name)
-        match = _COUNTED_SHARD.fullmatch(name)
+        match = _COUNTED_SHARD.fullmatch(name) if "-of-" in name else None
         if match is not None:
             index, count = match["index"], match["count"]
             # TensorFlow writes five digits, also of numbers below a count with more
@@ -210,6 +210,10 @@ class ShardName:
             return False
         middle = _GROWN_MIDDLE if self.id else _NUMBERED_MIDDLE if self.count is None else _COUNTED_MIDDLE
         return middle.fullmatch(name, len(self.base), len(name) - len(self.suffix)) is not None
+
+    def number_in(self, name: str) -> int:
+        """The number in this shard's own name, or in a name for which `is_like` is true."""
+        return int(name[len(self.base) + 1 : len(name) - len(self.suffix)].partition("-")[0])
 
     @property
     def pattern_of_similar(self) -> str:

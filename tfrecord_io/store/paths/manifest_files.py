@@ -182,8 +182,14 @@ class ListedFiles(AllFiles):
 
     @property
     def largest_number(self) -> int:
-        shards = (ShardName.parse(file.path.rpartition("/")[2]) for file in self._files)
-        return max((shard.index for shard in shards if shard is not None), default=-1)
+        largest, last = -1, None
+        for file in self._files:
+            name = file.path.rpartition("/")[2]
+            if last is None or not last.is_like(name):  # most are
+                last = ShardName.parse(name)
+            if last is not None:
+                largest = max(largest, last.number_in(name))
+        return largest
 
     @property
     def have_ids(self) -> bool:
