@@ -23,6 +23,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a copy of a named dataset to which shards are added meanwhile": (
+        "plain grown+parts1 append:1 b.append:2 append:200 append:201 ; b.copy | note:3 b.append:203 @ 10>1"
+    ),
     "an index of what is added beside another dataset": (
         "disk grown+parts1 append:201 ; split | part.index | b.append:203 indexed:2 @ "
     ),

@@ -9,6 +9,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base.options.options_base import StorageOptions
+from tfrecord_io.store.copies import copied_files
 from tfrecord_io.store.copies.copied_files import Found
 from tfrecord_io.store.copies.copy_files import FileCopyOptions, _list_target, _place, _Target
 from tfrecord_io.store.filesystem.locate import Location
@@ -56,3 +57,21 @@ def test_files_that_the_source_lost_are_gone(files: list[tuple[str, Source]], tm
     found = Found(files=files[1:], directories=1)
     assert target_of(tmp_path / "e", found, update=True).gone(found) == ["a.tfrecord"]
     assert target_of(tmp_path / "e", found).gone(found) == []
+
+
+def test_a_whole_dataset_is_no_part_because_of_an_append_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`update` refuses a part, as it would remove the other files from the target."""
+    source, appended = f"{tmp_path}/d/b@1", [2, 3]
+    tfr.write_tfrecord({"x": [1]}, source, mode="append")
+
+    def resolve_beside_a_writer(*arguments: Any) -> Any:
+        sources = resolve_inputs(*arguments)
+        if appended:
+            tfr.write_tfrecord({"x": [appended.pop(0)]}, source, mode="append")
+        return sources
+
+    monkeypatch.setattr(copied_files, "resolve_inputs", resolve_beside_a_writer)
+    tfr.copy(f"{tmp_path}/d/b", f"{tmp_path}/e/", update=True)
+    assert tfr.read_table(f"{tmp_path}/e/")["x"].to_pylist() == [1, 2, 3]

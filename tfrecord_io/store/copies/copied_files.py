@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -113,6 +114,20 @@ class Found:
 
 def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool) -> Found:
     """Find the datasets and files at some paths, as `tfrecord_io.read_table` takes them."""
+    for _ in range(_LOOKUPS - 1):
+        with suppress(_ChangedError):
+            return _find(paths, storage, all_files=all_files, may_change=False)
+    return _find(paths, storage, all_files=all_files, may_change=True)
+
+
+class _ChangedError(Exception):
+    """A dataset was changed, and may have more files, since those were found by which a part is told from a whole."""
+
+
+def _find(
+    paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, all_files: bool, may_change: bool
+) -> Found:
+    """As `find`, by one look; a changed dataset that `may_change` is found as the part that there was before."""
     sources_to_copy = Found()
     shards: dict[tuple[str, str], list[Source]] = {}  # by the path and the id of their manifest
     for path in paths:
@@ -126,7 +141,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
             _find_directory(sources_to_copy, fs, directory, all_files=all_files)
         else:
             _find_files(sources_to_copy, path, storage, shards)
-    sources_to_copy.datasets += map(_part, shards.values())
+    sources_to_copy.datasets += (_part(sources, may_change=may_change) for sources in shards.values())
     sources_to_copy.check_names()
     return sources_to_copy
 
@@ -205,14 +220,16 @@ def _find_files(found: Found, path: Any, storage: StorageOptions, shards: dict[t
         found.others += [(index_name.rpartition("/")[2], index) for index_name, index in _indexes_beside(source)]
 
 
-def _part(sources: Sequence[Source]) -> FoundDataset:
-    """Make a part of a dataset from some of its files; ReplacedError if its manifest has changed."""
+def _part(sources: Sequence[Source], *, may_change: bool) -> FoundDataset:
+    """Make a part of a dataset from some of its files; ReplacedError if it was replaced."""
     assert sources[0].shard is not None
     version = sources[0].shard.manifest
     fs, root = version.fs, version.name[: version.name.rfind("/") + 1]
     manifest = Manifest.at(fs, fs.entry(version.name))
     if manifest is None or manifest.id != version.id:
         raise replaced_error(version.path, "dataset")
+    if manifest.commit != version.commit and not may_change:
+        raise _ChangedError
     names = {source.location[1][len(root) :] for source in sources}
     files = tuple(file for file in manifest.files if file.path in names)
     is_part = len(files) < len(manifest.files)
