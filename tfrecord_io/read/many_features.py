@@ -27,7 +27,7 @@ from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Source, SourcePrefetcher, Sources
 
 _WIDE = 256 << 10  # bytes that a record of so many features has at least
-_PART = 8192  # features that are decoded together
+_PART = 4096  # features that are decoded together: a list takes 4 kB in a decoder
 _SAMPLE_BYTES = 16 * MIB
 _FEATURES, _ENTRY, _KEY = 1, 1, 1  # fields of an Example, of its Features, and of their entries
 _COMPANIONS = (b"/shape", b"/dtype")

@@ -8,7 +8,14 @@ import pytest
 from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.schema.tensor_types import tensor_field
-from tfrecord_io.columns.schema.types import UnsupportedType, kind_of, restored_field, restored_type
+from tfrecord_io.columns.schema.types import (
+    UnsupportedType,
+    common_type,
+    kind_of,
+    restored_field,
+    restored_type,
+    share_types,
+)
 
 
 def test_restored_type_has_no_views_run_ends_or_large_offsets() -> None:
@@ -58,3 +65,19 @@ def test_an_extension_type_has_the_kind_of_its_storage() -> None:
     assert kind_of(pa.opaque(pa.large_string(), "t", "v")) is Kind.BYTES
     with pytest.raises(UnsupportedType, match=r"arrow.opaque are not stored as single values; cast"):
         kind_of(pa.opaque(pa.list_(pa.int8()), "t", "v"), "x")
+
+
+@pytest.mark.parametrize("name", ["item", "element"])
+def test_columns_share_the_objects_of_common_types_alone(name: str) -> None:
+    common = [pa.int8(), pa.large_string(), pa.list_(pa.field(name, pa.float32()))]
+    other = [
+        *(pa.list_(pa.field("x", pa.int8())), pa.list_(pa.field(name, pa.int8(), nullable=False)), pa.date32()),
+        *(pa.list_(pa.field(name, pa.int8(), metadata={b"k": b"v"})), pa.list_(pa.int8(), 2), pa.large_list(pa.int8())),
+        pa.list_(pa.list_(pa.int8())),
+    ]
+    assert all(common_type(type).equals(type, check_metadata=True) for type in common)
+    assert list(map(common_type, other)) == [None] * len(other)
+    fields = [pa.field(f"c{at}", type) for at, type in enumerate([*common, *other])]
+    fields += [fields[2].with_name("r").with_nullable(False), fields[2].with_name("m").with_metadata({b"k": b"v"})]
+    schema = pa.schema(fields, {b"k": b"v"})
+    assert share_types(schema).equals(schema, check_metadata=True)

@@ -140,9 +140,16 @@ def test_a_large_first_record_is_not_read_whole_for_its_schema(serve: Any, empty
     assert served.peak < empty + ROOM
 
 
+def column_values(kind: str, at: int) -> Any:
+    """Two rows of a column of numbers, of lists, or of which every other one, or one alone, is a list."""
+    is_list = at != 7 and {"numbers": False, "lists": True, "mixed": at % 2 == 1, "one list": at == 50}[kind]
+    return [[at, at + 1], [3]] if is_list else [at, at + 1]
+
+
+@pytest.mark.parametrize("kind", ["numbers", "lists", "mixed", "one list"])
 @pytest.mark.parametrize("embed_schema", [True, False])
-def test_many_columns_take_200_megabytes(serve: Any, tmp_path: Path, embed_schema: bool) -> None:
-    data = {f"column_number_{at}": [at, at + 1] for at in range(COLUMNS)}
+def test_many_columns_take_200_megabytes(serve: Any, tmp_path: Path, embed_schema: bool, kind: str) -> None:
+    data = {f"column_number_{at}": column_values(kind, at) for at in range(COLUMNS)}
     tfr.write_tfrecord(data, tmp_path / "wide.tfrecord", embed_schema=embed_schema)
     served = serve(tmp_path / "wide.tfrecord")
     assert len(served.get("info")["plain"]) == COLUMNS

@@ -51,6 +51,7 @@ from tfrecord_io.columns.schema.types import (
     relist,
     replace_fields,
     restored_field,
+    share_types,
     uncommon_columns,
     value_type,
 )
@@ -492,7 +493,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
     has_batch = _check_messages(stream)
     # The byte order is not converted, as that would happen before the buffers are checked.
     with pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(ensure_native_endian=False)) as reader:
-        inert = reader.schema
+        inert = share_types(reader.schema)
         batch = reader.read_next_batch() if has_batch else None
     if batch is not None:
         batch.validate(full=True)

@@ -116,9 +116,22 @@ def common_type(type: pa.DataType) -> pa.DataType | None:
     """
     if type.id != pa.lib.Type_LIST:
         return _COMMON.get(type.id)
-    values = type.value_field
-    shared = _COMMON_LISTS.get((values.type.id, values.name))
-    return shared if shared is not None and shared.equals(type, check_metadata=True) else None
+    values = type.value_field  # not compared as a whole: Arrow would keep what it compares, 300 bytes for each list
+    is_bare = values.nullable and not values.metadata
+    return _COMMON_LISTS.get((values.type.id, values.name)) if is_bare else None
+
+
+def share_types(schema: pa.Schema) -> pa.Schema:
+    """The schema with one object for each `common_type`: Arrow reads one for each list, which takes 300 bytes."""
+    if not any(column.type.id == pa.lib.Type_LIST for column in schema):
+        return schema
+    shared = (
+        (column.name, type)
+        if (type := common_type(column.type)) is not None and column.nullable and not column.metadata
+        else column
+        for column in schema
+    )
+    return pa.schema(shared, schema.metadata)
 
 
 def uncommon_columns(schema: pa.Schema) -> list[int]:
@@ -403,12 +416,14 @@ def null_bytes(type: pa.DataType) -> int:
 
 
 def is_restored_as_it_is(type: pa.DataType) -> bool:
-    """True if `type` is one of the most common types, and `restored_type` returns it.
+    """True if `type` is one of the most common types, or a list of one, and `restored_type` returns it.
 
-    >>> is_restored_as_it_is(pa.string()), is_restored_as_it_is(pa.large_string())
+    >>> is_restored_as_it_is(pa.list_(pa.string())), is_restored_as_it_is(pa.large_string())
     (True, False)
     """
-    return type.id in _PLAIN and type.id not in NARROW
+    if type.id in _PLAIN:
+        return type.id not in NARROW
+    return common_type(type) is not None and type.value_type.id not in NARROW
 
 
 def restored_type(type: pa.DataType) -> pa.DataType:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
+import sys
 import time
 import warnings
 from collections import OrderedDict
@@ -27,6 +29,14 @@ _KEY_BYTES = 48 << 20  # of the values of a key column, with 8 for each address
 _HEAD = 20_000  # bytes of a large value that are shown
 _FIRST_FILES = 8  # in a bucket, whose schema is that of the first screen
 _LOOKED_UP_SECONDS = 5  # after which files in a bucket are listed again
+
+
+def release_memory() -> None:
+    """Give memory that nothing uses back to the system: what Arrow keeps, and on Linux what the C library does."""
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:  # of glibc
+        trim(0)
 
 
 class Job(Thread):
@@ -54,7 +64,7 @@ class Job(Thread):
         except (TFRecordError, OSError, ValueError, TypeError, pa.ArrowException) as error:
             self.error = str(error)
         self.is_complete = True
-        pa.default_memory_pool().release_unused()
+        release_memory()
 
     def work(self) -> None:
         """Do it; raise what is shown as its error."""
@@ -205,6 +215,7 @@ class BrowsedDataset:
     def _show(self, scan: Scan) -> None:
         self.scan, self.schema, self.map = scan, scan.schema, scan.map_records()
         self.labels = self.map.labels()
+        release_memory()
         self.version += 1
 
     def _complete(self, shown: Any, changes: dict[str, Any]) -> None:

@@ -152,16 +152,16 @@ class ReadAhead:
 
     def _join(self, filled: _Filled, least: int) -> Bytes:
         """The rest and at least `least` new bytes, if there are as many, in a new buffer."""
-        parts = [self._rest.copy()]  # copies, as their buffers go back to the thread
-        arrived = 0
+        end = kept_bytes = len(self._rest)
+        joined = np.empty(kept_bytes + least + self._size + Block.SPARE, np.uint8)
+        joined[:end] = self._rest  # copied, as its buffer goes back to the thread
         while True:
-            parts.append(filled.buffer[_SPLIT_RECORD_BYTES : _SPLIT_RECORD_BYTES + filled.size].copy())
-            arrived += filled.size
+            joined[end : end + filled.size] = filled.buffer[_SPLIT_RECORD_BYTES : _SPLIT_RECORD_BYTES + filled.size]
+            end += filled.size
             self._use(filled)
-            if arrived >= least or filled.is_last:
-                break
+            if end - kept_bytes >= least or filled.is_last:
+                return joined[:end]
             filled = self._next()
-        return np.concatenate([*parts, np.zeros(Block.SPARE, np.uint8)])[: -Block.SPARE]
 
     def _use(self, filled: _Filled) -> None:
         """Make `filled` the buffer in use, and return the last one to the thread."""
