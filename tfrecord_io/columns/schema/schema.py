@@ -95,6 +95,9 @@ class Schema:
         schema = cls.__new__(cls)
         own, fields = list(types), dict(others or {})
         shared = {id(type_): common_type(type_) for type_ in own if type_ is not None}
+        if not fields and None not in shared.values():
+            schema._set_columns(list(names), [shared[id(type_)] for type_ in own], {}, metadata)
+            return schema
         for at, (name, type_) in enumerate(zip(names, own, strict=True)):
             if at not in fields and (common := shared[id(type_)]) is not None:
                 own[at] = common
@@ -462,6 +465,14 @@ class Schema:
     def types(self) -> list[pa.DataType]:
         """Types of the columns, in order."""
         return list(map(attrgetter("type"), self.fields) if self._columns is None else self._columns[1])
+
+    @property
+    def common_types(self) -> dict[int, pa.DataType]:
+        """The types of the columns that are not among the `others`, by `id`."""
+        types = self.types
+        if not self.others:
+            return {id(type_): type_ for type_ in types}
+        return {id(type_): type_ for at, type_ in enumerate(types) if at not in self.others}
 
     def field(self, name: str) -> Field:
         """Return ``schema[name]``."""

@@ -114,8 +114,7 @@ class BatchBuilder:
         parsed = Schema.parse(schema)
         self.dictionaries = dictionaries or {}
         types, features = parsed.types, parsed.names
-        shared = {id(type_): type_ for at, type_ in enumerate(types) if at not in parsed.others}
-        of_type = {key: null_bytes(type_) for key, type_ in shared.items()}
+        of_type = {key: null_bytes(type_) for key, type_ in parsed.common_types.items()}
         row_bytes = [of_type.get(id(type_), 0) for type_ in types]
         handed, read = dict[int, Field](), dict[int, Field]()  # where they are not the declared fields
         self._compiled: list[Maker | None] = [None] * len(types)
@@ -563,17 +562,17 @@ class Forms(NamedTuple):
 def forms_of(schema: Schema) -> Forms | None:
     """The forms of columns; None if an engine can make none of them."""
     numbers: dict[Form, int] = {}
-    of_type: dict[int, int] = {}  # by the id of an object that common columns share
-    number, others = [], schema.others
-    for at, type_ in enumerate(schema.types):
-        field = others.get(at)
-        known = of_type.get(id(type_)) if field is None or field.is_common else None
+    of_type = {  # by the id of an object that columns of common types share
+        key: numbers.setdefault(_form_of_type(type_), len(numbers)) for key, type_ in schema.common_types.items()
+    }
+    number = [of_type.get(id(type_), 0) for type_ in schema.types]
+    for at, field in schema.others.items():
+        known = of_type.get(id(field.type)) if field.is_common else None
         if known is None:
-            form = _form_of_type(type_) if field is None else _form_of(field)
-            known = numbers.setdefault(form, len(numbers))
-            if field is None or field.is_common:
-                of_type[id(type_)] = known
-        number.append(known)
+            known = numbers.setdefault(_form_of(field), len(numbers))
+            if field.is_common:
+                of_type[id(field.type)] = known
+        number[at] = known
     if numbers.keys() <= {OTHER}:
         return None
     return Forms(np.array(list(numbers), np.int64), np.array(number, np.int64))

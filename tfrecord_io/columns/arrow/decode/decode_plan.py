@@ -122,9 +122,8 @@ def plan_columns(
 
 def _common_columns(schema: Schema, text: Text, promoted: Callable[[str], bool] | None) -> Iterator[PlanColumn]:
     """The features of columns of common types that say all, without a field for each of them."""
-    types = schema.types
-    plans = {key: _plain_column(Field("", type_), text, False) for key, type_ in {id(t): t for t in types}.items()}
-    for name, type_ in zip(schema.names, types, strict=True):
+    plans = {key: _plain_column(Field("", type_), text, False) for key, type_ in schema.common_types.items()}
+    for name, type_ in zip(schema.names, schema.types, strict=True):
         plan = plans[id(type_)]
         assert plan is not None
         splits = plan.kind is Kind.FLOAT and (promoted is None or promoted(name))

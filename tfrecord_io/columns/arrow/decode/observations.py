@@ -50,6 +50,7 @@ class Observations(dict[str, Observation]):
         The companions of folded columns are not columns, unless `columns` selects them by name.
         """
         hidden = {companion for name in folded for companion in ShapeSource.companions(name)} - set(columns or ())
+        distinct = {id(seen): seen for seen in self.values()}
         types: dict[int, pa.DataType] = {  # by observation: many columns show the same
             key: arrow_type(
                 seen,
@@ -57,11 +58,12 @@ class Observations(dict[str, Observation]):
                 stable_types=options.stable_types,
                 large_offsets=options.large_offsets,
             )
-            for key, seen in {id(seen): seen for seen in self.values()}.items()
+            for key, seen in distinct.items()
         }
-        names = [name for name in sorted(self) if name in folded or name not in hidden]
+        names = [name for name in sorted(self) if name in folded or name not in hidden] if folded else sorted(self)
         others = dict[int, Field]()
-        for at, name in enumerate(names):
+        has_others = folded or any(seen.steps is not None for seen in distinct.values())
+        for at, name in enumerate(names if has_others else ()):
             if name in folded:
                 others[at] = _folded_field(name, folded[name])
             elif (seen := self[name]).steps is not None:
