@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import starmap
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,12 +123,19 @@ def plan_columns(
 
 def _common_columns(schema: Schema, text: Text, promoted: Callable[[str], bool] | None) -> Iterator[PlanColumn]:
     """The features of columns of common types that say all, without a field for each of them."""
-    plans = {key: _plain_column(Field("", type_), text, False) for key, type_ in schema.common_types.items()}
+    plans = {key: _common_plan(type_, text) for key, type_ in schema.common_types.items()}
     for name, type_ in zip(schema.names, schema.types, strict=True):
         plan = plans[id(type_)]
-        assert plan is not None
         splits = plan.kind is Kind.FLOAT and (promoted is None or promoted(name))
         yield PlanColumn(name, plan.kind, plan.layout, plan.text, splits=splits)
+
+
+@lru_cache
+def _common_plan(type_: pa.DataType, text: Text) -> PlanColumn:
+    """The plan of a column of a `common_type`, without its name."""
+    plan = _plain_column(Field("", type_), text, False)
+    assert plan is not None
+    return plan
 
 
 def _leaf_column(
