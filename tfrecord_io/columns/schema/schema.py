@@ -51,10 +51,11 @@ class Schema:
         `fields` is none of these.
     """
 
-    __slots__ = ("__weakref__", "_arrow", "_by_name", "_columns", "fields", "metadata", "others")
+    __slots__ = ("__weakref__", "_arrow", "_by_name", "_columns", "common_types", "fields", "metadata", "others")
     fields: tuple[Field, ...]
     metadata: Mapping[bytes, bytes]
     others: Mapping[int, Field]  # by number, the columns of which name and `common_type` do not say all
+    common_types: dict[int, pa.DataType]  # by `id`, the types of the columns that are not among the others
     _columns: tuple[list[str], list[pa.DataType]] | None  # names and types; None: what was given are fields
     _by_name: dict[str, Field]
     _arrow: pa.Schema | None  # what it was made from
@@ -94,7 +95,8 @@ class Schema:
         """
         schema = cls.__new__(cls)
         own, fields = list(types), dict(others or {})
-        shared = {id(type_): common_type(type_) for type_ in own if type_ is not None}
+        different = {id(type_): type_ for type_ in own if type_ is not None}
+        shared = {key: common_type(type_) for key, type_ in different.items()}
         if not fields and None not in shared.values():
             schema._set_columns(list(names), [shared[id(type_)] for type_ in own], {}, metadata)
             return schema
@@ -128,6 +130,9 @@ class Schema:
             value = tuple(map(self._field_at, range(len(self))))
         elif name == "_by_name":
             value = {f.column: f for f in self.fields}
+        elif name == "common_types":
+            common = (type_ for at, type_ in enumerate(self.types) if at not in self.others)
+            value = {id(type_): type_ for type_ in (common if self.others else self.types)}
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         object.__setattr__(self, name, value)
@@ -465,14 +470,6 @@ class Schema:
     def types(self) -> list[pa.DataType]:
         """Types of the columns, in order."""
         return list(map(attrgetter("type"), self.fields) if self._columns is None else self._columns[1])
-
-    @property
-    def common_types(self) -> dict[int, pa.DataType]:
-        """The types of the columns that are not among the `others`, by `id`."""
-        types = self.types
-        if not self.others:
-            return {id(type_): type_ for type_ in types}
-        return {id(type_): type_ for at, type_ in enumerate(types) if at not in self.others}
 
     def field(self, name: str) -> Field:
         """Return ``schema[name]``."""
