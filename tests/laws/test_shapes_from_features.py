@@ -21,6 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import without_metadata
 from records import framed, written
 from rounds import rounds
 from tfrecord_io.bytes import ShapeSource
@@ -620,21 +621,6 @@ def test_lists_of_arrays_are_written_from_python(data: st.DataObject) -> None:
                 assert (own is None) == (arrays is None)
                 if arrays is not None:
                     same(layout.arrays(own), arrays)
-
-
-def without_metadata(table: pa.Table) -> pa.Table:
-    """The same columns, whose fields, also those of structs, say nothing about how they were stored."""
-
-    def plain(type_: pa.DataType) -> pa.DataType:
-        if pa.types.is_list(type_):
-            return pa.list_(plain(type_.value_type))
-        if pa.types.is_struct(type_):
-            return pa.struct([pa.field(child.name, plain(child.type)) for child in type_])
-        return type_
-
-    schema = pa.schema([(field.name, plain(field.type)) for field in table.schema])
-    columns = [column.combine_chunks().cast(type_) for column, type_ in zip(table.columns, schema.types, strict=True)]
-    return pa.table(columns, schema=schema)
 
 
 @settings(max_examples=rounds(100))

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from arrow_tables import without_metadata
 from records import written
 from tfrecord_io.typing import OpenedDataset
 
@@ -90,17 +91,6 @@ def own(tmp_path: Path, stated: OpenedDataset) -> OpenedDataset:
     """The same table as this library writes it, with companions."""
     tfr.write_tfrecord(without_metadata(tfr.read_table(stated)), tmp_path / "own")
     return tfr.dataset(tmp_path / "own")
-
-
-def without_metadata(table: pa.Table) -> pa.Table:
-    def plain(type_: pa.DataType) -> pa.DataType:
-        if pa.types.is_list(type_):
-            return pa.list_(plain(type_.value_type))
-        if pa.types.is_struct(type_):
-            return pa.struct([pa.field(child.name, plain(child.type)) for child in type_])
-        return type_
-
-    return table.cast(pa.schema([(field.name, plain(field.type)) for field in table.schema]))
 
 
 def plain(value: Any) -> Any:

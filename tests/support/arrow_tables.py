@@ -193,3 +193,18 @@ TYPES = st.recursive(
     ),
     max_leaves=5,
 )
+
+
+def without_metadata(table: pa.Table) -> pa.Table:
+    """The same columns, whose fields, also those of structs, say nothing about how they were stored."""
+
+    def plain(type_: pa.DataType) -> pa.DataType:
+        if pa.types.is_list(type_):
+            return pa.list_(plain(type_.value_type))
+        if pa.types.is_struct(type_):
+            return pa.struct([pa.field(child.name, plain(child.type)) for child in type_])
+        return type_
+
+    schema = pa.schema([(field.name, plain(field.type)) for field in table.schema])
+    columns = [column.combine_chunks().cast(type_) for column, type_ in zip(table.columns, schema.types, strict=True)]
+    return pa.table(columns, schema=schema)
