@@ -5,7 +5,8 @@ as docs/format.md describes it. Each call is made by a fresh process, after the 
 best of some is taken. The exit code is 1 if the text of a pickled dataset has more than 10 kB.
 
 ``SCALE_SHARDS`` is the largest number of shards, 100,000 by default. With ``SCALE_APPENDS=100000``, so many shards of
-one row are added to random folders, by the functions that publish an append, before the calls.
+one row are added to random folders, by the functions that publish an append, before the calls; with ``SCALE_COMPACT=1``
+the dataset is compacted then, which joins the shards of each folder.
 """
 
 from __future__ import annotations
@@ -134,6 +135,8 @@ def cost(path: Path, call: str, shards: int, repeat: int) -> list[float]:
 
 def measure(repeat: int) -> tuple[str, bool]:
     """The table, and whether a pickled dataset is small at all sizes."""
+    import tfrecord_io as tfr
+
     most = int(os.environ.get("SCALE_SHARDS", SHARDS[-2]))
     sizes = [shards for shards in SHARDS if shards <= most]
     costs: dict[int, dict[str, Any]] = {}
@@ -141,6 +144,8 @@ def measure(repeat: int) -> tuple[str, bool]:
         with TemporaryDirectory() as folder:
             make(Path(folder) / "data", shards)
             scatter(Path(folder) / "data", int(os.environ.get("SCALE_APPENDS", "0")))
+            if os.environ.get("SCALE_COMPACT") == "1":
+                tfr.compact(f"{folder}/data/")
             costs[shards] = {
                 title: cost(Path(folder) / "data", call, shards, min(repeat, MOST_RUNS))
                 for title, call in CALLS.items()
