@@ -248,6 +248,9 @@ FOUND = {
     "a shard of a copy that another writer has given its name": (
         "kms folders append:1 ; clean clean | delete:2 copy_in:2 | folders:3 compact @ 18>2 20>1 25>2 43>2 51>2 57>1"
     ),
+    "a transaction that is repeated while its rows are overwritten": (
+        "disk folders ; overwrite:1 | txn:3 txn:3 @ 3>2 53>0 89>0"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""

@@ -263,6 +263,9 @@ class ShardedSink(Sink):
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         self.finish()
+        if self.is_repeated:  # no row was written: the transaction would be stated without them if it is gone by now
+            self._dataset.discard()
+            return ()
         for number, rows in enumerate(self._ranges or ()):
             shard = self._shards.get((0, number))
             records = 0 if shard is None else shard.records
