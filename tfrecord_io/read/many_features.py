@@ -10,6 +10,7 @@ Tests: tests/read/test_many_features.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from zlib import crc32
 
@@ -111,11 +112,12 @@ class _Splitter:
 
         None if the first record has not very many features, or one of them is not an Example alone.
         """
-        prefetcher = SourcePrefetcher(sources)
-        walker = BlockWalker.from_options(prefetcher, self._options)
         parts: list[list[list[Array]]] = []
         left, left_bytes = int(self._options.sample), _SAMPLE_BYTES
-        try:
+        with (
+            SourcePrefetcher(sources) as prefetcher,
+            closing(BlockWalker.from_options(prefetcher, self._options)) as walker,
+        ):
             for frames in walker.intact_frames(check_crc=self._options.check_crc):
                 for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                     if left == 0 or left_bytes <= 0:
@@ -128,8 +130,6 @@ class _Splitter:
                         files += [[] for _ in range(walker.number + 1 - len(files))]
                         files[-1].append(frame)
                     left, left_bytes = left - 1, left_bytes - length
-        finally:
-            prefetcher.close()
         return parts or None
 
     def _split_record(self, payload: Array) -> list[Array] | None:
