@@ -44,8 +44,7 @@ def plan_many_features(sources: Sources, options: ScanOptions, selection: Select
     says_columns = selection.columns is not None or selection.filters is not None or options.schema_overrides
     if says_columns or options.schema is not None or options.record_type not in (None, "example"):
         return None
-    is_readable = not sources.are_of_manifest and all(s.remote is None and s.can_be_read_again for s in sources)
-    if not is_readable or options.sample == "all":
+    if options.sample == "all" or any(s.remote is not None or not s.can_be_read_again for s in sources):
         return None
     try:
         parts = _Splitter(options).split(sources)
