@@ -383,13 +383,14 @@ class FileName:
         return "_MANIFEST.json" if stem == FileName.DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
 
     @staticmethod
-    def manifests_in(names: Iterable[str]) -> list[str]:
-        """Filter names to those of manifests; of 100,000 folders, few are looked at.
+    def manifests_beside(manifest: str, names: Iterable[str]) -> list[str]:
+        """Filter the names in a directory to those of manifests but one; of 100,000 folders, few are looked at.
 
-        >>> FileName.manifests_in(["_MANIFEST", "_MANIFEST.json", "day=3", "_MANIFEST-train.json"])
-        ['_MANIFEST.json', '_MANIFEST-train.json']
+        >>> names = ["_MANIFEST", "_MANIFEST.json", "day=3", "_MANIFEST-train.json"]
+        >>> FileName.manifests_beside("_MANIFEST.json", names)
+        ['_MANIFEST-train.json']
         """
-        likely = [name for name in names if name.startswith(FileName.MANIFEST_PREFIX)]
+        likely = [name for name in names if name.startswith(FileName.MANIFEST_PREFIX) and name != manifest]
         return [name for name in likely if FileName.parse(name).kind is Kind.MANIFEST]
 
     @staticmethod

@@ -119,7 +119,8 @@ class Manifests:
         None if it names few, there is another manifest beside it, or it cannot be used without looking at the files.
         In a bucket, `first` are the first files of the directory, in the order of their names.
         """
-        name = directory + FileName.manifest(FileName.DIRECTORY_STEM)
+        own_name = FileName.manifest(FileName.DIRECTORY_STEM)
+        name = directory + own_name
         parts = directory + FileName.manifest_part(FileName.DIRECTORY_STEM, "").rpartition("/")[0]
         listed: Sequence[Entry] | None = None  # of a bucket
         if isinstance(self.fs, LocalFileSystem):
@@ -131,13 +132,13 @@ class Manifests:
             has_parts = any(entry.name.startswith(f"{parts}/") for entry in listed)
         if entry is None or entry.directory or not (has_parts or (entry.size or 0) >= SIZES.large_bytes):
             return None
-        if listed is not None and _has_others(name, [e.basename for e in listed if e.parent == directory]):
+        if FileName.manifests_beside(own_name, [e.basename for e in listed or () if e.parent == directory]):
             return None
         manifest = self._read(entry, loads=False)
         if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):
             return None
         is_listed = listed is not None or manifest.upkeep.alone_in == system.current.directory_number(directory)
-        if not is_listed and _has_others(name, os.listdir(system.current.full_name(directory))):
+        if not is_listed and FileName.manifests_beside(own_name, os.listdir(system.current.full_name(directory))):
             return None
         logger.debug("manifest read: %s, %s", self.fs.display_path(name), counted(len(manifest.files), "file"))
         return name, manifest
@@ -328,8 +329,3 @@ class Manifests:
                 hint, path = "allow_missing_shards=True reads the others", self.fs.display_path(name)
                 error = FileNotFoundError(errno.ENOENT, f"{text}; {hint}", path)
                 raise for_cli(error, f"{text}; --allow-missing-shards reads the others")
-
-
-def _has_others(name: str, names: Iterable[str]) -> bool:
-    """True if the names of files in a directory have a manifest besides `name`."""
-    return any(manifest != name.rpartition("/")[2] for manifest in FileName.manifests_in(names))

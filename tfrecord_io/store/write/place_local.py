@@ -109,7 +109,7 @@ class LocalPlace(Place):
         number = system.current.directory_number(self.directory)
         if number and before.alone_in != number:  # whoever puts another manifest there clears that first
             names = os.listdir(system.current.full_name(self.directory or "."))
-            if any(self.directory + name != self._name for name in FileName.manifests_in(names)):
+            if FileName.manifests_beside(FileName.manifest(FileName.DIRECTORY_STEM), names):
                 return None
         return number or None
 
