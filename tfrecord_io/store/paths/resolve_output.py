@@ -63,14 +63,9 @@ class OtherSuffix(NamedTuple):
         return None if is_none else cls(suffix, is_known=False)
 
     @classmethod
-    def check_none(cls, path: str, *, stated: bool = False, directory: bool = False) -> None:
-        """Refuse the name of a file of another format as that of a TFRecord file.
-
-        Where the caller has `stated` that it is TFRecord, or it is a `directory`, only suffixes of formats that this
-        package knows are refused.
-        """
-        other = cls.of_path(path)
-        if other is not None and (other.is_known or not (stated or directory)):
+    def check_none(cls, path: str) -> None:
+        """Refuse the name of a file of another format as that of a TFRecord file."""
+        if (other := cls.of_path(path)) is not None:
             raise other.error(path)
 
     def error(self, path: str) -> ValueError:
@@ -184,7 +179,8 @@ class Output:
     ) -> Output:
         """Resolve a path to write; nothing is created. With `grows`, its shards are added to those of a dataset.
 
-        A name with a suffix that is not TFRecord's is refused, see `OtherSuffix.check_none`.
+        A name with a suffix that is not TFRecord's is refused. Where the caller has `stated` that it is TFRecord, or it
+        is a directory, only suffixes of formats that this package knows are refused.
 
         An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``; so does, if it
         `grows`, a new `pathlib.Path` without the suffix of a file, as it cannot end in "/". ``name@8`` means shards
