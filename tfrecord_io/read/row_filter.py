@@ -113,8 +113,8 @@ class RowFilter:
         is_short = sum(len(str(value.as_py())) for value in values) <= _MOST_CHARACTERS
         by_beginning = is_short and self.condition.functions <= _BY_BEGINNING
         names = set(schema.names)
-        own = [schema[name] for name in self.columns if by_beginning and name in names]
-        compared = {f.column for f in own if f.is_common and Column(f.type).is_text_or_bytes}
+        fields = [schema[name] for name in self.columns if by_beginning and name in names]
+        compared = {f.column for f in fields if f.is_common and Column(f.type).is_text_or_bytes}
         operands = [argument for part in parts if part.name not in _PRESENCE for argument in part.arguments]
         taken = {operand.path[0] for operand in operands if operand.kind == "field"}
         return [name for name in self.columns if name in names and (name in compared or name not in taken)]

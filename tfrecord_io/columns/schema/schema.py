@@ -482,9 +482,9 @@ class Schema:
             return self
         if self._columns is not None:
             wanted = set(selected)
-            number = {name: at for at, name in enumerate(self._columns[0]) if name in wanted}
-            if number.keys() == wanted:
-                numbers = [number[name] for name in selected]
+            places = {name: at for at, name in enumerate(self._columns[0]) if name in wanted}
+            if places.keys() == wanted:
+                numbers = [places[name] for name in selected]
                 types = [self._columns[1][at] for at in numbers]
                 others = {at: self.others[number] for at, number in enumerate(numbers) if number in self.others}
                 return Schema.from_common_types(selected, types, self.metadata, others)

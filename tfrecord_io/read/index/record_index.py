@@ -132,9 +132,8 @@ class LineIndex:
         for begin in range(0, len(self._text), _BLOCK_BYTES):  # which stays in the caches
             is_end = self._text[begin : begin + _BLOCK_BYTES] == ord("\n")
             counts.append(np.add.reduceat(is_end.view(np.uint8), np.arange(0, len(is_end), _COUNTED), dtype=np.uint16))
-        self._ends = np.cumsum(
-            np.concatenate(counts), dtype=np.int64
-        )  # of lines before each _COUNTED bytes, and of all
+        # Of lines before each _COUNTED bytes, and of all.
+        self._ends = np.cumsum(np.concatenate(counts), dtype=np.int64)
         self._is_open = len(self._text) > 0 and self._text[-1] != ord("\n")  # True if the last line has no end
 
     @classmethod
