@@ -484,12 +484,18 @@ class ManifestColumns(ManyFiles):
             return True
         if isinstance(other, ManifestColumns):
             numbers = (self.records, self.sizes, self.checksums), (other.records, other.sizes, other.checksums)
-            return all(map(np.array_equal, *numbers)) and self.paths.equals(other.paths)
+            return all(map(np.array_equal, *numbers)) and self._have_paths_of(other)
         if not isinstance(other, tuple):
             return NotImplemented
         return len(self) == len(other) and tuple(self) == other
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _have_paths_of(self, files: ManifestColumns) -> bool:
+        """True if both, which are of one length, have the same paths in the same order."""
+        if not isinstance(self._paths, tuple) or not isinstance(files._paths, tuple):
+            return self.paths.equals(files.paths)
+        return self.names.equals(files.names) and np.array_equal(*self._folders_as_in(files))
 
     @property
     def are_in_order(self) -> bool:
@@ -613,7 +619,9 @@ class ManifestColumns(ManyFiles):
             left, removed = self[first : len(self) - last], files[first : len(files) - last]
         if not len(left) or not len(removed):
             return left
-        places = left._in_folders(removed.folder_names)
+        if len(left) < len(removed):  # a lookup among fewer names
+            removed = removed.take(_places_of(removed.names, left.names))
+        places = _places_of(left.names, removed.names)
         is_gone = pc.is_in(left.take(places).paths, removed.paths).to_numpy(zero_copy_only=False)
         return left.take(np.delete(np.arange(len(left)), places[is_gone])) if is_gone.any() else left
 
@@ -636,12 +644,15 @@ class ManifestColumns(ManyFiles):
 
     def _folders_as_in(self, files: ManifestColumns) -> tuple[Array, Array]:
         """Numbers of the folders of both, equal where the folders are."""
+        import pyarrow.compute as pc
+
         if isinstance(self._paths, tuple) and isinstance(files._paths, tuple):
             folders, of_files = self._paths[0], files._paths[0]
             if folders.dictionary.equals(of_files.dictionary):  # as of files of which some were removed
                 return folders.indices.to_numpy(), of_files.indices.to_numpy()
-        numbers = {name: number for number, name in enumerate(self.folder_names)}
-        of_others = np.array([numbers.get(name, -1) for name in files.folder_names], np.int64)
+        names = pa.array(self.folder_names, pa.string())
+        numbers = pc.fill_null(pc.index_in(pa.array(files.folder_names, pa.string()), names), -1)
+        of_others = numbers.to_numpy()
         return self.folders[1], of_others[files.folders[1]]
 
     @property
@@ -854,6 +865,13 @@ def _first_places(numbers: Array) -> Array:
 def all_files(files: ManifestFiles) -> AllFiles:
     """The files of a manifest as a whole."""
     return ListedFiles(files) if isinstance(files, tuple) else files
+
+
+def _places_of(names: pa.StringArray, wanted: pa.StringArray) -> Array:
+    """The places of the names that are among those wanted."""
+    import pyarrow.compute as pc
+
+    return np.flatnonzero(pc.is_in(names, wanted).to_numpy(zero_copy_only=False))
 
 
 def _split_paths(paths: pa.StringArray) -> tuple[pa.StringArray, pa.StringArray]:
