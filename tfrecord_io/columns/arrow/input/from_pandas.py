@@ -68,25 +68,30 @@ def table_of_frame(
     writer, `maps` the `map_types` of its schema. Without `nan_to_null` NaN in columns of a NumPy float dtype are
     values, as they always are inside arrays. Two columns of one name, or values of mixed types, are EncodeErrors.
     """
+    import pandas as pd
+
     _check_names(frame)
     if index is None and (frame.index.nlevels > 1 or frame.index.name is not None):
         index = True
+    # Most frames have neither levels that become columns, nor dtypes that need more than pyarrow does.
+    has_levels = index or (index is None and not isinstance(frame.index, pd.RangeIndex))
+    kinds = {*map(type, frame.dtypes)}
+    may_have_categories = has_levels or pd.CategoricalDtype in kinds
     # What pyarrow cannot convert is replaced in the frame, and put in the table after the conversion.
-    frame, fills = _dense(_make_levels_exact(frame))
-    frame, geometries = _blank_geometries(frame)
-    frame, categories = _turn_categories_into_text(frame)
-    frame, complex_levels = _blank_complex_levels(frame)
+    frame, fills = _dense(_make_levels_exact(frame) if has_levels else frame)
+    frame, geometries = _blank_geometries(frame) if hasattr(frame, "to_arrow") else (frame, {})
+    frame, categories = _turn_categories_into_text(frame) if may_have_categories else (frame, {})
+    frame, complex_levels = _blank_complex_levels(frame) if has_levels else (frame, {})
     frame, prepared, exact = _prepare_columns(frame, nan_to_null, encodings or {}, maps or {})
     table = _convert_by_pyarrow(frame, index)
     table = _improve_columns(frame, table, prepared=prepared, exact=exact, nan_to_null=nan_to_null)
-    for at, dtype in enumerate(frame.dtypes):
-        if zone_of(dtype) is not None:
-            refuse_lost_zone(table.field(at).name, frame.iloc[:, at])
-    _refuse_levels(frame, table)
-    table = _add_zones(frame, table)
-    table = _add_labels(frame, table)
-    _warn_of_labels(frame, table)
+    if may_have_categories or pd.DatetimeTZDtype in kinds:
+        table = _keep_zones(frame, table)
+    if frame.columns.nlevels > 1 or frame.columns.inferred_type not in _RESTORED:
+        table = _add_labels(frame, table)
+        _warn_of_labels(frame, table)
     if table.num_columns > frame.shape[1]:
+        _refuse_mixed_levels(frame, table)
         for level, values in complex_levels.items():
             tensors = tensors_of(values, nan_to_null, None)
             assert tensors is not None
@@ -94,7 +99,8 @@ def table_of_frame(
         table = _nulls_at(table, [frame.shape[1] + level for level in complex_levels])
     table = replace_columns(table, geometries)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
-    changes |= _arrow_entries(frame, table)
+    if has_levels or pd.ArrowDtype in kinds:
+        changes |= _arrow_entries(frame, table)
     changes |= {table.field(at).name: {"numpy_type": "object"} for at in (*prepared, *geometries)}
     changes |= {
         table.field(at).name: categories_entry(len(dtype.categories), categories_as_json(dtype))
@@ -167,8 +173,6 @@ def _part_of_name(part: Any) -> Any:
 def _warn_of_labels(frame: pd.DataFrame, table: pa.Table) -> None:
     """Warn of labels of columns that a reader cannot restore, such as labels of several types."""
     labels = frame.columns
-    if labels.nlevels == 1 and labels.inferred_type in _RESTORED:
-        return
     names = table.column_names[: len(labels)]
     if len({*names}) < len(names):  # `open_input` refuses these
         return
@@ -264,7 +268,7 @@ def _blank_geometries(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[int, tupl
     import pandas as pd
 
     at = [number for number, dtype in enumerate(frame.dtypes) if dtype.name == "geometry"]
-    if not at or not hasattr(frame, "to_arrow"):
+    if not at:
         return frame, {}
     geometries = pa.table(frame.iloc[:, at].to_arrow(index=False))
     fields = dict(zip(at, zip(geometries.schema, geometries.columns, strict=True), strict=True))
@@ -348,12 +352,11 @@ def _better_column(values: pd.Series, column: pa.ChunkedArray) -> pa.Array | Non
     return lists_with_nan(values, column)
 
 
-def _refuse_levels(frame: pd.DataFrame, table: pa.Table) -> None:
-    """`refuse_mixture` and `refuse_lost_zone` of the levels of the index, the last columns of the table."""
+def _refuse_mixed_levels(frame: pd.DataFrame, table: pa.Table) -> None:
+    """`refuse_mixture` of the levels of the index, the last columns of the table."""
     index, begin = frame.index, frame.shape[1]
     for at in range(begin, table.num_columns):
         level = index.get_level_values(at - begin)
-        refuse_lost_zone(table.field(at).name, level)
         if is_object_dtype(level.dtype):
             refuse_mixture(table.field(at).name, level, table.field(at).type)
 
@@ -364,11 +367,17 @@ def _dtypes(frame: pd.DataFrame, table: pa.Table) -> list[Any]:
     return [*frame.dtypes, *(frame.index.get_level_values(level).dtype for level in levels)]
 
 
-def _add_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
-    """See `restore_zone`."""
-    categorical = [(at, dtype) for at, dtype in enumerate(_dtypes(frame, table)) if hasattr(dtype, "categories")]
-    columns = {at: restore_zone(table.column(at), dtype) for at, dtype in categorical}
-    return replace_columns(table, {at: (table.field(at).with_type(c.type), c) for at, c in columns.items()})
+def _keep_zones(frame: pd.DataFrame, table: pa.Table) -> pa.Table:
+    """Give categories the time zone that pyarrow leaves out; refuse times whose zone Arrow would not keep."""
+    width, columns = frame.shape[1], {}
+    for at, dtype in enumerate(_dtypes(frame, table)):
+        if zone_of(dtype) is not None:
+            values = frame.iloc[:, at] if at < width else frame.index.get_level_values(at - width)
+            refuse_lost_zone(table.field(at).name, values)
+        if hasattr(dtype, "categories"):
+            column = restore_zone(table.column(at), dtype)
+            columns[at] = table.field(at).with_type(column.type), column
+    return replace_columns(table, columns)
 
 
 def _arrow_entries(frame: pd.DataFrame, table: pa.Table) -> dict[str, dict[str, Any]]:

@@ -55,7 +55,7 @@ def zone_of(dtype: Any) -> dt.tzinfo | None:
     """The time zone of a pandas dtype, or of its categories, if the zone is not known by a name; else None."""
     categories = getattr(dtype, "categories", None)
     zone = getattr(dtype if categories is None else categories.dtype, "tz", None)
-    return None if is_named(zone) else zone
+    return None if zone is None or is_named(zone) else zone
 
 
 def is_named(zone: dt.tzinfo | None) -> bool:
