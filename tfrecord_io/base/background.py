@@ -21,6 +21,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 from weakref import WeakSet
 
+from tfrecord_io.base.closing import Closing
+
 T = TypeVar("T")
 
 _THREAD_BYTES = 24 << 20  # of address space, for the stack of a thread and what Python and the C library make for it
@@ -172,7 +174,7 @@ class Task(Generic[T]):
             del error, self  # its traceback refers to this frame
 
 
-class WorkerPool:
+class WorkerPool(Closing):
     """Threads that make calls, started with the first ones; a context manager that waits for their end.
 
     With fewer threads than wanted, or none, all results are the same: see `Task.result`. Of calls in `Ordered`, at most
@@ -209,12 +211,6 @@ class WorkerPool:
         if self._executor is not None:
             with suppress(RuntimeError):  # the garbage collector runs this in one of the threads, which cannot wait
                 self._executor.shutdown(wait, cancel_futures=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class Ordered(Generic[T]):
@@ -259,7 +255,7 @@ class Ordered(Generic[T]):
         self.submit()
         if not self._pending and not self._submit_one():  # without room: this thread makes the call
             raise StopIteration
-        while self._helps and not self._pending[0].is_done and any(task.run() for task in self._pending):
+        while self._helps and not self._pending[0].is_done and any(map(Task.run, self._pending)):
             self.submit()
         self._pool.ahead -= 1
         return self._pending.popleft().result()
