@@ -69,8 +69,10 @@ class WriteOptions(RecordOptions):
         self._check_integer("max_shard_bytes", 1, optional=True)
         check_choice("mode", self.mode, (None, *self._modes))
         self._check_mode()
-        self._check_metadata()
-        self._check_txn()
+        if self.metadata is not None:
+            self._check_metadata(self.metadata)
+        if self.txn is not None:
+            self._check_txn(self.txn)
         if self.partition_by is not None:
             self._check_partitions(self.partition_by)
         if self.overwrite_where is not None:
@@ -83,9 +85,9 @@ class WriteOptions(RecordOptions):
                 expected = f"values of columns of partition_by={columns!r}"
                 raise ValueError(f"overwrite_where={where!r}: expected {expected}")
 
-    def _check_metadata(self) -> None:
+    def _check_metadata(self, metadata: Mapping[str, str]) -> None:
         self._check_mapping("metadata", "{'source': 'crawl of 2026-11'}, texts by name")
-        for name, text in (self.metadata or {}).items():
+        for name, text in metadata.items():
             if not isinstance(text, str):
                 raise TypeError(f"metadata={{{name!r}: {text!r}}}: expected a str, as in {{{name!r}: {str(text)!r}}}")
             for part in (name, text):
@@ -93,13 +95,9 @@ class WriteOptions(RecordOptions):
                     part.encode()
                 except UnicodeEncodeError as error:
                     raise ValueError(f"metadata={{{name!r}: {text!r}}}: {part!r} is not Unicode text") from error
-        if self.metadata is not None:
-            object.__setattr__(self, "metadata", dict(self.metadata))
+        object.__setattr__(self, "metadata", dict(metadata))
 
-    def _check_txn(self) -> None:
-        txn: Any = self.txn
-        if txn is None:
-            return
+    def _check_txn(self, txn: Any) -> None:
         if (
             not isinstance(txn, Sequence)
             or isinstance(txn, str | bytes)

@@ -167,7 +167,7 @@ def open_input(
             raise EncodeError(f"{count} columns have this name", feature=name, hint="rename them")
     if any(not field.nullable or has_required_parts(field.type) for field in source.schema):
         source = _refuse_missing(source, row_base)
-    if images := image_encodings(encodings):
+    if encodings and (images := image_encodings(encodings)):
         from tfrecord_io.columns.arrow.image_encoding import declare_images, encoded_images
 
         schema = declare_images(source.schema, images)
