@@ -306,19 +306,18 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     changed = {}
     for at, column in enumerate(schema):
         if column.metadata or not is_restored_as_it_is(column.type):
-            written = _as_written(_restore_field(column))
+            restored = nested_restored_field(column) if is_nested(column) else restored_field(column)
+            written = _as_written(restored)
             if not written.equals(column, check_metadata=True):
                 changed[at] = written
     return replace_fields(schema, changed)
 
 
-def _restore_field(column: pa.Field) -> pa.Field:
-    return nested_restored_field(column) if is_nested(column) else restored_field(column)
-
-
 def _as_written(column: pa.Field) -> pa.Field:
+    if not column.metadata:
+        return column
     how_to_read = (FEATURE_KEY, DEFAULT_KEY, EMPTY_KEY, COMPOSITE_KEY)
-    metadata = {key: value for key, value in (column.metadata or {}).items() if key not in how_to_read}
+    metadata = {key: value for key, value in column.metadata.items() if key not in how_to_read}
     return column.with_metadata(metadata or None)
 
 
@@ -504,7 +503,7 @@ def _read_stream(stream: bytes) -> EmbeddedSchema:
             names.append(column.name)
         else:
             field = _as_written(_restore(column))
-            field = _restore_field(field) if is_nested(field) else field
+            field = nested_restored_field(field) if is_nested(field) else field
             if not field.equals(column, check_metadata=True):
                 restored[at] = field
             for leaf in column_leaves(field, in_steps=True):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,7 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     **dict.fromkeys((pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY), (Kind.BYTES, 8)),
 }
 _NOT_PLAIN = (None, None)
+_ID = attrgetter("id")  # of a type
 _COMMON = {
     type.id: type
     for type in (
@@ -137,7 +139,7 @@ def share_types(schema: pa.Schema) -> pa.Schema:
 def uncommon_columns(schema: pa.Schema) -> list[int]:
     """The positions of the columns whose types are not of the most common ones, of which there may be thousands."""
     types = schema.types
-    if {type.id for type in types} <= _PLAIN.keys():
+    if all(map(_PLAIN.__contains__, map(_ID, types))):
         return []
     return [at for at, type in enumerate(types) if plain_kind(type) is None]
 
@@ -450,6 +452,8 @@ def restored_field(field: pa.Field) -> pa.Field:
 
     UnsupportedType if the type or the metadata of tensors is not supported.
     """
+    if plain_kind(field.type) is not None:
+        return field.with_type(NARROW.get(field.type.id, field.type))
     type = drop_run_ends(field.type)
     if is_any_tensor(type):
         element, shape = supported_element_and_shape(field.with_type(type), field.name)
