@@ -143,7 +143,8 @@ class Writer(PublishingWriter):
     def __init__(
         self, path: Any, options: WriteOptions, sink: Sink | None = None, *, may_move: bool = False
     ) -> None:  # `may_move`: the working directory may be another one when it is closed
-        SliceEncoder.check_encodings(options.column_encoding)
+        if options.column_encoding:
+            SliceEncoder.check_encodings(options.column_encoding)
         self._options = options
         path, self._directory = make_absolute(path, options.storage) if may_move else (path, "")
         self._encoder: SliceEncoder | None = None  # once the schema is known
@@ -352,7 +353,8 @@ def check_columns(schema: pa.Schema, options: WriteOptions) -> None:
     from tfrecord_io.columns import Conforming, Schema
     from tfrecord_io.write.partition_folders import stored_columns
 
-    SliceEncoder.check_encodings(options.column_encoding)
+    if options.column_encoding:
+        SliceEncoder.check_encodings(options.column_encoding)
     source = open_input(empty_batch(schema), encodings=options.column_encoding)
     if options.schema is not None:
         conform = Conforming(Schema.parse(options.schema), options.column_encoding, options.float64, Rounding())

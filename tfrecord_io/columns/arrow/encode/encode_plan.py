@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,6 +29,7 @@ from tfrecord_io.columns.schema.column_features import (
     is_marked_feature_list,
     is_nested,
     layout_of,
+    leaves,
     needs_nesting,
     nested_restored,
     nested_restored_field,
@@ -119,30 +120,16 @@ class Rounding:
         warn(f"{reason}; {advice}", PrecisionWarning, f"{reason}; {text_cli}")
 
 
-class WritePlan:
+class WritePlan(NamedTuple):
     """A schema compiled for writing."""
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        columns: tuple[tuple[Leaf, ...], ...],
-        in_steps: tuple[bool, ...],
-        trees: tuple[Node | None, ...],
-        float64: str | None = None,
-        rounding: Rounding | None = None,
-        checked: dict[str, pa.Array] | None = None,
-    ) -> None:
-        self.schema = schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
-        self.columns = columns  # the leaves of each column, in order; of a feature list those of one step
-        self.in_steps = in_steps  # which columns are feature lists, or lists of arrays
-        self.trees = trees  # of the columns that are stored as several features, or as JSON
-        self.float64 = float64  # for float64 values that are written as float32: None, "round" or "error"
-        self.rounding = Rounding() if rounding is None else rounding  # filled by `encode_columns`
-        self.checked = {} if checked is None else checked  # by `dictionaries`, of each feature
-
-    def replace(self, **attributes: Any) -> WritePlan:
-        """Copy this plan with other values of these attributes; `rounding` and `checked` are shared."""
-        return WritePlan(**{**vars(self), **attributes})
+    schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
+    columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
+    in_steps: tuple[bool, ...]  # which columns are feature lists, or lists of arrays
+    trees: tuple[Node | None, ...]  # of the columns that are stored as several features, or as JSON
+    float64: str | None  # for float64 values that are written as float32: None, "round" or "error"
+    rounding: Rounding  # filled by `encode_columns`
+    checked: dict[str, pa.Array]  # by `dictionaries`, of each feature
 
     @property
     def leaves(self) -> Iterator[Leaf]:
@@ -174,7 +161,7 @@ def plan_writing(
     if `column_encoding` names a column that does not exist.
     """
     asked = dict(column_encoding or {})
-    if images := image_encodings(asked):
+    if asked and (images := image_encodings(asked)):
         from tfrecord_io.columns.arrow.image_encoding import declare_images
 
         schema = declare_images(schema, images)
@@ -185,26 +172,16 @@ def plan_writing(
         if asked:
             reason = "column_encoding= names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
-        for column in [] if sequence else filter(is_marked_feature_list, fields):
-            text = "the column is declared as a feature list, which an Example does not have"
-            advice = 'write it with record_type="sequence_example", or declare it as a list'
-            advice_cli = "write it with --record-type sequence_example, or declare it as a list"
-            raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
-        may_have_steps = [sequence or is_list_of_arrays(f) for f in fields]
-        in_steps = tuple(
-            may and not is_nested(f) and step_field(f) is not None
-            for f, may in zip(fields, may_have_steps, strict=True)
-        )
-        trees = tuple(None if steps else layout_of(f) for f, steps in zip(fields, in_steps, strict=True))
-        columns = tuple(tuple(column_leaves(f, in_steps=may)) for f, may in zip(fields, may_have_steps, strict=True))
+        planned = [_plan_column(column, sequence) for column in fields]
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
     except UnicodeDecodeError as error:
         raise EncodeError("a column's name is not UTF-8", hint="rename it") from error
+    columns, in_steps, trees = zip(*planned, strict=True) if planned else ((), (), ())
     _refuse_collisions(fields, columns)
     annotated = pa.schema(fields, metadata=schema.metadata)
     float64 = None if float64 == RAW else float64
-    return WritePlan(annotated, columns, in_steps=in_steps, trees=trees, float64=float64)
+    return WritePlan(annotated, columns, in_steps, trees, float64=float64, rounding=Rounding(), checked={})
 
 
 def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool, sequence: bool) -> pa.Field:
@@ -234,6 +211,21 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         reason = f'the encoding "{encoding}" does not store values of type {column.type}'
         raise UnsupportedType(column.name, reason, f"cast the column to {nested_restored(column.type)}")
     return set_encoding(annotated, NESTED)
+
+
+def _plan_column(column: pa.Field, sequence: bool) -> tuple[tuple[Leaf, ...], bool, Node | None]:
+    """The leaves of a column, whether it is a feature list or a list of arrays, and its tree: see `WritePlan`."""
+    if plain_kind(column.type) is not None and not column.metadata:
+        return (*leaves(column),), False, None
+    if not sequence and is_marked_feature_list(column):
+        text = "the column is declared as a feature list, which an Example does not have"
+        advice = 'write it with record_type="sequence_example", or declare it as a list'
+        advice_cli = "write it with --record-type sequence_example, or declare it as a list"
+        raise EncodeError(text, feature=column.name, hint=advice, hint_cli=advice_cli)
+    may_have_steps = sequence or is_list_of_arrays(column)
+    in_steps = may_have_steps and not is_nested(column) and step_field(column) is not None
+    tree = None if in_steps else layout_of(column)
+    return (*column_leaves(column, in_steps=may_have_steps),), in_steps, tree
 
 
 def _annotate(
@@ -318,28 +310,26 @@ def _holds_tensors(type_: pa.DataType) -> bool:
 
 
 def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:
-    owners: dict[str, str] = {}
+    """Refuse two columns that become one feature, and a companion under the name of a feature that states sizes.
+
+    A column of the latter name is compared with the sizes.
+    """
+    owners, arrays, companions = dict[str, str](), dict[str, str](), set[str]()
     for column, parts in zip(fields, columns, strict=True):
         for leaf in parts:
-            for name in (leaf.feature, *leaf.companions):
+            names_beside = leaf.companions
+            for name in (leaf.feature, *names_beside):
                 if name in owners:
                     first, second = printable(owners[name]), printable(column.name)
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
                     raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
-    features = {leaf.feature for parts in columns for leaf in parts}
-    for column, parts in zip(fields, columns, strict=True):
-        for leaf in parts:
-            _refuse_stated(column, leaf, owners, features)
-
-
-def _refuse_stated(column: pa.Field, leaf: Leaf, owners: Mapping[str, str], features: Collection[str]) -> None:
-    """Refuse a companion under the name of a feature that states sizes; a column of that name is compared with them."""
-    for name in () if leaf.shape_source is None else leaf.shape_source.features:
-        if name in owners and name not in features:
-            reason = (
-                f"it states the shape of '{printable(column.name)}', and is a companion of '{printable(owners[name])}'"
-            )
+            companions.update(names_beside)
+            for name in () if leaf.shape_source is None else leaf.shape_source.features:
+                arrays.setdefault(name, column.name)
+    for name, array in arrays.items():
+        if name in companions:
+            reason = f"it states the shape of '{printable(array)}', and is a companion of '{printable(owners[name])}'"
             raise EncodeError(reason, feature=name, hint="rename one of the columns")
 
 

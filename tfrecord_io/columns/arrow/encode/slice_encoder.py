@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import add, mul
+from operator import attrgetter, mul
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, pl
 from tfrecord_io.columns.schema.column_features import LIST, Leaf
 from tfrecord_io.columns.schema.embedded import dictionary_at, embedded_dictionaries, embedded_schema, pack
 from tfrecord_io.columns.schema.tensor_types import IMAGE_ENCODINGS, TENSOR_ENCODINGS, encoding_rules, written_encodings
-from tfrecord_io.columns.schema.types import has_dictionary, restored_type
+from tfrecord_io.columns.schema.types import has_dictionary, restored_type, uncommon_columns
 from tfrecord_io.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 _FEATURE_BYTES = 10  # bytes of an entry with one value, besides name and value
 _SLICE_BYTES = 4 * MIB  # of Arrow data, about
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
+
+_NULLS = attrgetter("null_count")  # of an array
 
 P = TypeVar("P")
 Prepare = Callable[[Any, int, int], P]
@@ -86,35 +88,11 @@ class Slice(NamedTuple):
         return EncodedPiece(prepare(framed, rows, self.row + begin), memory, None if begin else self.rounding)
 
 
-class _Embedding:
-    """The schema embedded with a writer's first rows, and its categories."""
-
-    def __init__(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
-        listed = dictionaries(batch, plan)
-        self.content = pack(embedded_schema(plan.schema), listed)
-        self._categories = embedded_dictionaries(listed)
-
-    def check(self, batch: pa.RecordBatch, plan: WritePlan) -> None:
-        """Raise EncodeError if later rows have categories that are not listed."""
-        if not self._categories:
-            return
-        from tfrecord_io.columns.arrow.casts import has_all
-
-        later, ordered = dictionaries(batch, plan), plan.ordered
-        for name, first_categories in self._categories.items():
-            if not has_all(first_categories, later[name], ordered=name in ordered):
-                reason = "it has categories that the embedded schema, written with the first rows, does not list"
-                if has_all(first_categories, later[name]):
-                    reason = "its ordered categories are in another order than in the first rows"
-                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
-                raise EncodeError(reason, feature=name, hint=advice)
-
-
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
     """The categories of a batch's dictionary columns by feature, for the embedded schema."""
     categories = {}
-    for number, parts in enumerate(plan.columns):
-        for leaf in parts:
+    for number in uncommon_columns(plan.schema):
+        for leaf in plan.columns[number]:
             if has_dictionary(leaf.type):
                 values = dictionary_at(batch.column(number), leaf.path)
                 if not is_same_memory(values, plan.checked.get(leaf.feature)):  # slices share a dictionary
@@ -143,20 +121,22 @@ class SliceEncoder:
 
     def __init__(self, plan: WritePlan, record_type: object) -> None:
         self._engine, self.plan = get_engine(), plan
-        self._embedding: _Embedding | None = None  # once the first rows are encoded
+        self._embedded: dict[str, pa.Array] = {}  # categories in the schema embedded with the first rows
         self._fields = _fields_of(record_type, plan.schema) if isinstance(record_type, MessageType) else None
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         self._read_as(plan.schema)
-        names = [sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves) for leaves in plan.columns]
-        self._names = 0 if self._as_bytes else sum(names)
-        widths = (type_.bit_width // 8 if t.is_primitive(type_) else 0 for type_ in plan.schema.types)
-        self._absent = list(map(add, names, widths))  # bytes that a record without a column lacks
+        self._names, self._absent = 0, list[int]()  # bytes of all names; bytes that a record without a column lacks
+        for leaves, type_ in zip(plan.columns, plan.schema.types, strict=False):  # messages have no leaves
+            names = sum(len(leaf.feature) + _FEATURE_BYTES for leaf in leaves)
+            self._absent.append(names + (type_.bit_width // 8 if t.is_primitive(type_) else 0))
+            self._names += 0 if self._as_bytes else names
 
     @classmethod
     def from_options(cls, schema: pa.Schema, options: WriteOptions) -> Self:
         """The encoder of a writer with these options, for data of this schema."""
         if isinstance(options.record_type, MessageType):
-            return cls(WritePlan(schema, (), (), (), float64=options.float64), options.record_type)
+            plan = WritePlan(schema, (), (), (), float64=options.float64, rounding=Rounding(), checked={})
+            return cls(plan, options.record_type)
         binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
         is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
         if options.record_type == "bytes" and not is_binary:
@@ -171,22 +151,33 @@ class SliceEncoder:
         return cls(plan, options.record_type)
 
     @staticmethod
-    def check_encodings(column_encoding: Mapping[str, str] | None) -> None:
+    def check_encodings(column_encoding: Mapping[str, str]) -> None:
         """Raise ValueError for an unknown or adaptive encoding in a writer's ``column_encoding=``."""
-        for column, name in (column_encoding or {}).items():
+        for column, name in column_encoding.items():
             if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
                 names = ", ".join(map(repr, written_encodings()))
                 raise ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")
 
     def embed(self, batch: pa.RecordBatch) -> bytes:
         """The packed schema to embed with the first rows, to whose categories later rows are held."""
-        self._embedding = _Embedding(batch, self.plan)
-        return self._embedding.content
+        listed = dictionaries(batch, self.plan)
+        self._embedded = embedded_dictionaries(listed)
+        return pack(embedded_schema(self.plan.schema), listed)
 
     def check(self, batch: pa.RecordBatch) -> None:
         """Raise EncodeError if rows have categories that the embedded schema does not list."""
-        if self._embedding is not None:
-            self._embedding.check(batch, self.plan)
+        if not self._embedded:
+            return
+        from tfrecord_io.columns.arrow.casts import has_all
+
+        later, ordered = dictionaries(batch, self.plan), self.plan.ordered
+        for name, first_categories in self._embedded.items():
+            if not has_all(first_categories, later[name], ordered=name in ordered):
+                reason = "it has categories that the embedded schema, written with the first rows, does not list"
+                if has_all(first_categories, later[name]):
+                    reason = "its ordered categories are in another order than in the first rows"
+                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
+                raise EncodeError(reason, feature=name, hint=advice)
 
     def split(
         self, batch: pa.RecordBatch, row: int, begin: Callable[[pa.RecordBatch, int], bytes]
@@ -199,7 +190,7 @@ class SliceEncoder:
             self._read_as(batch.schema)
         size = sum(map(value_bytes, map(batch.column, self._others)))  # Arrow takes long to count those of many columns
         width = (size if self._reader is None else size + self._reader.value_bytes(batch)) // max(1, len(batch)) + 1
-        absent = sum(map(mul, self._absent, (column.null_count for column in batch.columns))) // max(1, len(batch))
+        absent = sum(map(mul, self._absent, map(_NULLS, batch.columns))) // max(1, len(batch))
         record = width + self._names - absent + FrameHeader.FRAME_BYTES
         rows = max(1, min(LIMITS.piece_bytes // record, _SLICE_BYTES // width))
         rows -= rows % 64 if rows > 64 else 0  # so that slices begin with a byte of their bitmaps
@@ -215,7 +206,7 @@ class SliceEncoder:
     def _read_as(self, schema: pa.Schema) -> None:
         """Read columns of these types: some by the engine, which trusts the types, and the others."""
         has_columns = self._fields is None and not self._as_bytes
-        forms = plain_forms(self.plan.replace(schema=schema)) if has_columns else [None] * len(schema)
+        forms = plain_forms(self.plan._replace(schema=schema)) if has_columns else [None] * len(schema)
         self._schema, self._reader = schema, self._engine.arrow_reader(forms) if any(forms) else None
         self._others = [at for at, form in enumerate(forms) if form is None or self._reader is None]
 
@@ -230,7 +221,7 @@ class SliceEncoder:
             rounded = None if self.plan.float64 == "error" else rounding.add
             return MessageEncoder(self._fields, batch, row=row, engine=self._engine, rounded=rounded)
         arrow = None if reader is None else reader.read(batch)
-        plan, read_columns = self.plan.replace(rounding=rounding), () if arrow is None else arrow.taken
+        plan, read_columns = self.plan._replace(rounding=rounding), () if arrow is None else arrow.taken
         columns: Sequence[ColumnBuffers | int] = range(len(read_columns))  # if the engine takes all of them from Arrow
         if not (read_columns and all(read_columns)):
             from tfrecord_io.columns.arrow.encode import encode_columns
