@@ -14,7 +14,7 @@ import pyarrow as pa
 import tfrecord_io as tfr
 from tfrecord_io.apps.cli import output
 from tfrecord_io.apps.cli.schema_text import resolve_schema, schema_text
-from tfrecord_io.columns.arrow.output.to_python import PythonRows, json_value
+from tfrecord_io.columns.arrow.output.to_python import json_value
 
 Call = Callable[[Path], object]
 
@@ -131,7 +131,7 @@ def mutated_schema(rng: random.Random, schema: pa.Schema) -> pa.Schema:
 
 def head(path: Path) -> None:
     records = tfr.read_table(tfr.dataset(path, threads=1))
-    json.dumps(json_value(PythonRows(records).dicts()))
+    json.dumps(json_value(output.record_dicts(records)))
     output.records_table(records)
 
 

@@ -51,12 +51,12 @@ class ProgressMeter:
             self._bar = tqdm(total=total, initial=done, **options)
 
     @property
-    def is_wanted(self) -> bool:
+    def _is_wanted(self) -> bool:
         return self._bar is not None or self._call is not None
 
     def advance(self, count: int | Fraction) -> None:
         """Add `count` to what is done."""
-        if not self.is_wanted:
+        if not self._is_wanted:
             return
         with self._lock:
             if self._error is not None:
@@ -81,7 +81,7 @@ class ProgressMeter:
 
     def part(self, share: int | Fraction = 1) -> ProgressLike:
         """The keyword `progress` for a partial call, whose progress, or a share of it, is added to this progress."""
-        if not self.is_wanted:
+        if not self._is_wanted:
             return False
         before = 0
 

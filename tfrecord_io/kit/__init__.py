@@ -71,6 +71,7 @@ _HOMES = {
     "open_output": "store",  # A file that appears complete, or not at all
     "Report": "base",  # Base of results that print as a line and a table
     "Summary": "base",  # What a report shows
+    "ProgressMeter": "base",  # Shows how much of a call is done, by ``progress=``
     # ---- words
     "counted": "base",  # A number and its noun
     "byte_size": "base",  # A size in bytes with two digits or more

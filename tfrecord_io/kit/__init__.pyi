@@ -4,6 +4,7 @@ from tfrecord_io.base import Adapter as Adapter
 from tfrecord_io.base import Condition as Condition
 from tfrecord_io.base import LateTypes as LateTypes
 from tfrecord_io.base import Operator as Operator
+from tfrecord_io.base import ProgressMeter as ProgressMeter
 from tfrecord_io.base import ReadOptions as ReadOptions
 from tfrecord_io.base import Report as Report
 from tfrecord_io.base import Summary as Summary
@@ -85,6 +86,7 @@ __all__ = [
     "ModelInputs",
     "OpenPart",
     "Operator",
+    "ProgressMeter",
     "ReadOptions",
     "Report",
     "RepresentationOptions",

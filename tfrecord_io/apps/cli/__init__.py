@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.apps.cli.process import echo, ending_by_signals, interruption, prepare_streams, settle_streams
-from tfrecord_io.base import ProgressMeter
+from tfrecord_io.kit import ProgressMeter
 
 if TYPE_CHECKING:
     from tfrecord_io.apps.cli.command_group import tfr

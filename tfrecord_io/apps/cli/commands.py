@@ -26,8 +26,7 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import echo, output_path
-from tfrecord_io.base import OnDamage
-from tfrecord_io.kit import counted, printable
+from tfrecord_io.kit import ReadOptions, counted, printable
 from tfrecord_io.typing import FileMode
 
 _FEW_VALUES = 4  # of a list that `--short` shows whole
@@ -39,12 +38,10 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     """Show the first records."""
     from tfrecord_io.apps.api import read_table
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import PythonRows
 
-    if OnDamage.of(keywords["on_error"]).is_strict:
-        keywords["on_error"] = OnDamage.inspect()
+    keywords["on_error"] = ReadOptions(on_error=keywords["on_error"]).for_inspection().on_error
     records = read_table(read_from(path, keywords, read_table), **keywords)
-    value = PythonRows(records).dicts() if as_json else None
+    value = output.record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
@@ -64,13 +61,12 @@ def tail(path: str | list[str], as_json: bool, count: int, follow: bool, since: 
     With --follow and --since, JSON is a record a line, and the version of the dataset follows on stderr.
     """
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import PythonRows
 
     if follow or since is not None:
         _follow(path, count, since, keywords, as_json=as_json, waits=follow)
         return
     records = _last_records(path, count, keywords)
-    value = PythonRows(records).dicts() if as_json else None
+    value = output.record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
@@ -80,14 +76,13 @@ def _follow(
     """Show the last records, or the records since a version, then the records of appends."""
     import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import PythonRows
     from tfrecord_io.kit import json_value
 
     def show(records: Any) -> None:
         if not as_json:
             output.show(output.records_table(records))
             return
-        for record in PythonRows(records).dicts():
+        for record in output.record_dicts(records):
             echo(json.dumps(json_value(record)))
 
     dataset = tfrecord_io.dataset(read_from(path, keywords, tfrecord_io.dataset), **keywords)
@@ -105,7 +100,7 @@ def _last_records(path: str | list[str], count: int, keywords: dict[str, Any]) -
     import tfrecord_io
     from tfrecord_io.apps.api import open_reader, read_table
 
-    is_read_twice = not keywords["filters"] and OnDamage.of(keywords["on_error"]).is_strict and STDIN not in path
+    is_read_twice = not keywords["filters"] and keywords["on_error"] == "raise" and STDIN not in path
     if not is_read_twice:
         return _end_of(open_reader(read_from(path, keywords, open_reader), **keywords), count)
     names = ("compression", "split", "allow_missing_shards", "storage_options")
@@ -303,7 +298,6 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
     from tfrecord_io.apps.adapters.duckdb import open_query
     from tfrecord_io.apps.cli import output as printed
-    from tfrecord_io.columns import PythonRows
     from tfrecord_io.store import Location
 
     names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata", "txn")
@@ -322,7 +316,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
-    value = PythonRows(rows).dicts() if as_json else []
+    value = printed.record_dicts(rows) if as_json else []
     for record in value:  # sums of integers have 38 digits in DuckDB
         record.update({name: int(record[name]) for name in whole if record[name] is not None})
     printed.print_result(as_json, value, table=lambda: printed.records_table(rows))
@@ -405,7 +399,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     import pyarrow as pa
 
     from tfrecord_io.apps.api import open_reader
-    from tfrecord_io.columns import PythonRows
+    from tfrecord_io.apps.cli import output
     from tfrecord_io.kit import json_value
     from tfrecord_io.kit import short as shortened
 
@@ -418,7 +412,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **keywords: Any) -> N
     # As text, records take many times as much memory.
     with open_reader(read_from(path, keywords, open_reader), **keywords, batch_bytes=4 << 20) as reader:
         for batch in reader:
-            records = PythonRows(pa.Table.from_batches([batch], reader.schema)).dicts()
+            records = output.record_dicts(pa.Table.from_batches([batch], reader.schema))
             lines = [json.dumps(json_value(value(record))) for record in records]
             if lines:
                 echo("\n".join(lines))
@@ -441,7 +435,6 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
     """
     import tfrecord_io
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.columns import PythonRows
 
     source = read_from(path, keywords, tfrecord_io.open_random)
     with tfrecord_io.open_random(source, **keywords) as records:
@@ -452,7 +445,7 @@ def get(path: str, wanted: tuple[str, ...], as_json: bool, **keywords: Any) -> N
             raise click.UsageError(str(error)) from None
         except KeyError as error:
             raise click.UsageError(str(error.args[0])) from None
-    output.print_result(as_json, PythonRows(table).dicts(), table=lambda: output.records_table(table))
+    output.print_result(as_json, output.record_dicts(table), table=lambda: output.records_table(table))
 
 
 def _number(text: str, expected: str = "the number of a record; --key takes keys") -> int:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import click
 
 from tfrecord_io.apps.cli.command_group import error_line, tfr
-from tfrecord_io.base import Limits
 from tfrecord_io.kit import CODECS, ReadOptions, WriteOptions, listed, printable
 from tfrecord_io.typing import FileMode, Partitions, RecordTypeName, WriteMode
 
@@ -204,13 +203,14 @@ def _schema_file(ctx: click.Context, option: click.Parameter, path: str | None) 
     """The schema in a file, in one of the forms that ``tfr schema --as json`` and ``--as tfx`` print."""
     if path is None:
         return None
-    from tfrecord_io.columns import Schema
+    import tfrecord_io
     from tfrecord_io.errors import SchemaError
 
     try:
         with open(path, "rb") as file:
             content = file.read()
-        return Schema.from_json(content) if content.lstrip()[:1] == b"{" else Schema.from_tfx(content)
+        schema = tfrecord_io.Schema
+        return schema.from_json(content) if content.lstrip()[:1] == b"{" else schema.from_tfx(content)
     except (SchemaError, UnicodeDecodeError) as error:
         expected = "expected what tfr schema --as json or --as tfx prints"
         raise click.BadParameter(f"{printable(path)} has no schema ({error}): {expected}") from None
@@ -455,7 +455,9 @@ def read_from(sources: Any, keywords: dict[str, Any], verb: Callable[..., Any] |
     of_verb = inspect.signature(verb).parameters if verb is not None else keywords
     ratio = keywords.pop("max_decompression_ratio", None)
     if ratio is not None:
-        keywords["limits"] = Limits(decompression_ratio=ratio)
+        import tfrecord_io
+
+        keywords["limits"] = tfrecord_io.Limits(decompression_ratio=ratio)
     reading = {name: keywords.pop(name) for name in [*keywords] if name not in of_verb and name in _READ_DEFAULTS}
     reading = {name: value for name, value in reading.items() if value != _READ_DEFAULTS[name]}
     storage = keywords.pop("source_storage", None)

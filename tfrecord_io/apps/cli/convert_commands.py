@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -29,8 +29,8 @@ from tfrecord_io.apps.cli.common_options import (
     write_modes,
 )
 from tfrecord_io.apps.cli.process import output_path
-from tfrecord_io.base import OnDamage
 from tfrecord_io.kit import FORMATS, Format, Summary, counted, listed, printable
+from tfrecord_io.typing import OnErrorNameCollecting
 
 _SIDES = ("source", "target")
 
@@ -155,7 +155,7 @@ def _format_help(format: Format) -> str:
     keyword(
         "on_error",
         default=None,
-        type=click.Choice(OnDamage.names()),
+        type=click.Choice(get_args(OnErrorNameCollecting)),
         help="On damaged data: fail (the default), stop and keep the records before it, skip it, or skip it and list "
         "what was left out (collect).",
     ),

@@ -126,6 +126,14 @@ def schema_table(schema: pa.Schema) -> TextTable:
     return TextTable(["column", "type"], [(printable(f.name) or '""', Column(f).shown_as(_type(f))) for f in schema])
 
 
+def record_dicts(table: pa.Table) -> list[dict[str, Any]]:
+    """Make a dict of Python values for each record; tensors are nested lists."""
+    if not table.num_columns:
+        return [{} for _ in range(table.num_rows)]
+    columns = [Column(f).python_rows(column) for f, column in zip(table.schema, table.columns, strict=True)]
+    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
 def records_table(table: pa.Table) -> TextTable:
     """Make a table with a row for each record, or of a wide table with a row for each column."""
     names = [printable(name) or '""' for name in table.column_names]

@@ -14,7 +14,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns import Column, Overrides, Schema
 from tfrecord_io.kit import Dtype, ReadOptions, TensorEncoding
-from tfrecord_io.read import CallSource, Scan
+from tfrecord_io.read import CallSource
 from tfrecord_io.typing import Field, Reader, Suggestion
 
 
@@ -44,7 +44,10 @@ def resolve_schema(
             first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
             if first is not None and planned.scan.resolved.source == "inferred":
                 suggestions = planned.scan.suggest_types(first)
-    schema, source = _with_encodings(planned.scan), planned.scan.resolved.source
+    rows, features = Schema.parse(planned.scan.schema), planned.scan.features
+    # Columns of features say how these are stored, which Arrow types do not.
+    schema = Schema((features[f.column] if f.column in features.names else f for f in rows), rows.metadata)
+    source = planned.scan.resolved.source
     if not strict:
         return schema, source, suggestions
     of_folders = {*planned.scan.partitions.names}
@@ -58,12 +61,6 @@ def resolve_schema(
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
 
 
-def _with_encodings(scan: Scan) -> Schema:
-    """The schema of a scan's rows; columns of features say how these are stored, which Arrow types do not."""
-    rows, features = Schema.parse(scan.schema), scan.features
-    return Schema((features[f.column] if f.column in features.names else f for f in rows), rows.metadata)
-
-
 def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
     """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
 
@@ -73,6 +70,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     asked = options.for_inspection()
     files = CallSource(path).found_files(asked)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
+    # Again, as the sample may have fixed sizes that other features state, which later records change.
     schema = Overrides(options.schema_overrides).apply(scan.features)
     of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}
     return schema, schema.save(dataset(path, **of_files))

@@ -135,10 +135,10 @@ def _schema(ctx: click.Context, option: click.Parameter, file: IO[bytes] | None)
     """Read a schema from a file of JSON."""
     if file is None:
         return None
-    from tfrecord_io.columns import Schema
+    import tfrecord_io
 
     try:
-        return Schema.from_json(file.read())
+        return tfrecord_io.Schema.from_json(file.read())
     except SchemaError as error:
         raise click.BadParameter(f"'{file.name}': {error}; tfr schema --as json prints one") from None
 

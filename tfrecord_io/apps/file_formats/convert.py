@@ -20,10 +20,20 @@ from tfrecord_io.apps.file_formats.format_of_path import files_of_shards, format
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards
-from tfrecord_io.base import OnDamage, ProgressMeter, StorageOptions, TransferOptions, did_you_mean
+from tfrecord_io.base import OnDamage, StorageOptions, TransferOptions, did_you_mean
 from tfrecord_io.columns import Projection, Schema
 from tfrecord_io.errors import FeatureNotFoundError
-from tfrecord_io.kit import FORMATS, Format, ReadOptions, WriteOptions, check_keywords, for_cli, listed, printable
+from tfrecord_io.kit import (
+    FORMATS,
+    Format,
+    ProgressMeter,
+    ReadOptions,
+    WriteOptions,
+    check_keywords,
+    for_cli,
+    listed,
+    printable,
+)
 from tfrecord_io.read import CallSource, Scan, ScanRows, SkippedRegions
 from tfrecord_io.store import Entry, Location, Output, Source
 from tfrecord_io.typing import (

@@ -11,8 +11,17 @@ from functools import partial
 from typing import Any
 
 from tfrecord_io.apps.views import number, percent
-from tfrecord_io.base import ProgressMeter
-from tfrecord_io.kit import ReadOptions, Report, Summary, byte_size, check_keywords, counted, open_output, printable
+from tfrecord_io.kit import (
+    ProgressMeter,
+    ReadOptions,
+    Report,
+    Summary,
+    byte_size,
+    check_keywords,
+    counted,
+    open_output,
+    printable,
+)
 from tfrecord_io.plugins.report.dataset_statistics import DatasetStatistics, dataset_statistics
 from tfrecord_io.plugins.report.drift import FeatureDrift, drifts
 from tfrecord_io.plugins.report.report_html import document

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.views import FeatureAccumulator, FeatureStatistics, Gallery, Row, galleries
-from tfrecord_io.base import ProgressMeter, hide_secrets
+from tfrecord_io.base import hide_secrets
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import SchemaError, TFRecordError
-from tfrecord_io.kit import ReadOptions, TensorEncoding, empty_batch, short
+from tfrecord_io.kit import ProgressMeter, ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Scan, ScanRows, check_files
 from tfrecord_io.store import Source

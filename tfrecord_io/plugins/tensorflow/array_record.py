@@ -17,10 +17,10 @@ from typing import Any
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import LIMITS, ProgressMeter, TransferOptions
+from tfrecord_io.base import LIMITS, TransferOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.kit import Array, ReadOptions, check_choice, check_integer, needs, printable
+from tfrecord_io.kit import Array, ProgressMeter, ReadOptions, check_choice, check_integer, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, DerivedRecords
 from tfrecord_io.store import FileName, Listing, Location, Source, resolve_inputs

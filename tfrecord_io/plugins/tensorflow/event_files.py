@@ -13,10 +13,10 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import OnDamage, ProgressMeter, StorageOptions
+from tfrecord_io.base import OnDamage, StorageOptions
 from tfrecord_io.bytes import MessageClasses
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import Dtype, ReadOptions, check_keywords
+from tfrecord_io.kit import Dtype, ProgressMeter, ReadOptions, check_keywords
 from tfrecord_io.store import Folder, Source, resolve_inputs
 from tfrecord_io.typing import OnError, Path, ProgressLike, StorageLike
 

@@ -18,10 +18,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import NumbersRows, SourceOptions, TableFiles, TableSource
-from tfrecord_io.base import LIMITS, ProgressMeter
+from tfrecord_io.base import LIMITS
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import RowFault, printable, warn
+from tfrecord_io.kit import ProgressMeter, RowFault, printable, warn
 from tfrecord_io.plugins.vision.tar_archive import TarArchive, member_error
 from tfrecord_io.plugins.vision.to_folder import raw_images_of
 from tfrecord_io.plugins.vision.vision_rows import TAR

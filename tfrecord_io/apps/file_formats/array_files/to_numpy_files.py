@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
-from tfrecord_io.base import Expansion, ExportOptions, ProgressMeter, StorageOptions
+from tfrecord_io.base import Expansion, ExportOptions, StorageOptions
 from tfrecord_io.bytes import NpyHeader
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaWarning
-from tfrecord_io.kit import Array, Dtype, check_keywords, empty_batch, open_output, printable, warn
+from tfrecord_io.kit import Array, Dtype, ProgressMeter, check_keywords, empty_batch, open_output, printable, warn
 from tfrecord_io.read import CallSource, Scan, ScanRows
 from tfrecord_io.store import Directory, Source
 from tfrecord_io.typing import UNSET, FileMode, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport

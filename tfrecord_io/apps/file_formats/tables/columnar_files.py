@@ -21,10 +21,9 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     check_schema,
     meter_batches,
 )
-from tfrecord_io.base import ProgressMeter
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import FORMATS, Format, empty_batch
+from tfrecord_io.kit import FORMATS, Format, ProgressMeter, empty_batch
 from tfrecord_io.store import Source
 
 _ARROW = FORMATS.arrow

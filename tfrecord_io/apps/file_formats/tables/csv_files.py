@@ -39,10 +39,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
     text_hints,
 )
-from tfrecord_io.base import LIMITS, ProgressMeter, ordered
+from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.columns import Column, arrow_file
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.kit import FORMATS, Array, ReadOptions, printable, warn
+from tfrecord_io.kit import FORMATS, Array, ProgressMeter, ReadOptions, printable, warn
 from tfrecord_io.store import FileName, Source
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv

@@ -32,10 +32,10 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     refuse_rounding,
     rounding_error,
 )
-from tfrecord_io.base import LIMITS, Expansion, ProgressMeter
+from tfrecord_io.base import LIMITS, Expansion
 from tfrecord_io.columns import Column, Projection, PythonRows, Schema, arrow_file
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import FORMATS, for_cli, printable
+from tfrecord_io.kit import FORMATS, ProgressMeter, for_cli, printable
 from tfrecord_io.store import Source
 
 _LINE_BYTES = 256 << 20

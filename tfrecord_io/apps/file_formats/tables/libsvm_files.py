@@ -18,10 +18,9 @@ import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableFiles, TableSource, open_text_file
 from tfrecord_io.apps.file_formats.tables.untyped_columns import declared_types
-from tfrecord_io.base import ProgressMeter
 from tfrecord_io.columns import SparseColumn, plain_array
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.kit import FORMATS, Array, check_integer, printable
+from tfrecord_io.kit import FORMATS, Array, ProgressMeter, check_integer, printable
 from tfrecord_io.store import Source
 
 FEATURES = "features"  # the sparse column

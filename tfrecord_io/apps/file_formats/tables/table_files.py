@@ -14,12 +14,13 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.base import ExportOptions, Limits, ProgressMeter, StorageOptions, undo_after
+from tfrecord_io.base import ExportOptions, Limits, StorageOptions, undo_after
 from tfrecord_io.columns import Column, Projection, Schema
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.kit import (
     CODECS,
     Format,
+    ProgressMeter,
     ReadOptions,
     RowFault,
     condition_of,

@@ -156,19 +156,12 @@ def json_value(value: Any) -> Any:
 
 
 class PythonRows:
-    """The rows of a table as Python values, or as JSON."""
+    """The rows of a table as JSON."""
 
     BYTES_KEY = _BYTES_KEY  # in JSON, bytes are an object with this key alone
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table
-
-    def dicts(self) -> list[dict[str, Any]]:
-        """A dict for each row; tensors are nested lists."""
-        table = self._table
-        if not table.num_columns:
-            return list(table.to_pylist())
-        return [dict(zip(table.column_names, row, strict=True)) for row in zip(*self._columns(), strict=True)]
 
     def json_lines(self) -> list[str]:
         """Each row as JSON in one line, made column by column: several times as fast as row by row.
@@ -181,12 +174,11 @@ class PythonRows:
             return ["{}"] * table.num_rows
         names = (json.dumps(name).replace("%", "%%") for name in table.column_names)
         line = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
-        pairs = zip(table.columns, self._columns(), strict=True)
-        columns = (list(map(_to_text(column), values)) for column, values in pairs)
+        columns = (
+            list(map(_to_text(column), rows_of(column, field)))
+            for column, field in zip(table.columns, table.schema, strict=True)
+        )
         return [line % row for row in zip(*columns, strict=True)]
-
-    def _columns(self) -> list[list[Any]]:
-        return [rows_of(column, field) for column, field in zip(self._table.columns, self._table.schema, strict=True)]
 
 
 def _to_text(column: pa.ChunkedArray) -> Callable[[Any], str]:
