@@ -5,7 +5,8 @@ tier   run by                                              cases
 ====== =================================================== =====================================================
 first  ``make quick``                                      the first case of each fast test
 fast   ``make test``                                       one case for each value of each parameter, all laws; no
-                                                           servers, no storms, no case of more than `LONG` seconds
+                                                           servers, no browser, no storms, no case of more than `LONG`
+                                                           seconds
 near   ``make quick FOR=read/reader``                      all cases of the files of tests that are named
 full   ``make test-full``, and a plain ``pytest``          all; of a ``matrix``, one case for each value of each
                                                            parameter
@@ -35,6 +36,7 @@ SERVERS = {
     *("s3", "gcs", "azure", "bucket", "conditional", "web", "chaos", "dying", "example_buckets"),
     *("s3_endpoint", "gcs_endpoint", "azure_endpoint"),
 }
+BROWSER = "page"  # the fixture of tests in Chromium, those of the site after `make docs` among them
 WITHOUT_SERVERS = ("tests", "simulation")  # folders in which a parameter may be the name of a store, not of a server
 MEASURE = os.environ.get("TFRECORD_IO_MEASURE") == "1"
 
@@ -92,13 +94,16 @@ def uses_server(item: pytest.Item) -> bool:
 
 
 def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
-    """Leave out storms, tests of servers and functions of more than `limit` seconds; with `has_laws`, keep all laws."""
+    """Leave out storms, tests with servers or a browser, and functions of more than `limit` seconds.
+
+    With `has_laws`, all laws are kept.
+    """
     slow = {name for name, seconds in slow_tests().items() if seconds > limit}
     for item in items:
         name = function_of(item)
         is_slow = name in slow and not (has_laws and name.startswith("laws/"))
         is_heavy = is_slow or item.get_closest_marker("storm") is not None
-        if not is_heavy and not uses_server(item):
+        if not is_heavy and not uses_server(item) and BROWSER not in getattr(item, "fixturenames", ()):
             yield item
 
 
