@@ -129,9 +129,11 @@ class InterleavedChunks:
             order = [part for part in (*self.parts[self._next :], *self.parts[: self._next]) if not part.ended]
             if not any(part.wanted for part in order):
                 order[0].wanted = 1
+            most_rows = budget.batch_rows // len(order)  # else a chunk would have many rows of a few parts
             for part in order:  # chunks of one size use the same memory again
                 if part.record_bytes:
-                    part.wanted = max(part.wanted, int(budget.batch_bytes // len(order) / part.record_bytes))
+                    rows = min(int(budget.batch_bytes // len(order) / part.record_bytes), most_rows)
+                    part.wanted = max(part.wanted, rows)
             engine_decoder.expect(budget.batch_bytes)
             for part in order:
                 while part.wanted and not part.ended:
