@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable, warn
-from tfrecord_io.bytes import Array, Checks, FrameHeader, get_engine
+from tfrecord_io.bytes import Array, Checks, Engine, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index import SMALL_BYTES
 from tfrecord_io.store import FileName, Location, Source, find_sidecars
@@ -265,7 +265,8 @@ def _fits_some(
     extents = list(map(index.extent, records))
     begins = [begin for begin, _ in extents]
     headers = file.read_all(begins, [begin + FrameHeader.BYTES for begin in begins], gap=0)
-    fits = [_fits(header, size, checks) for header, (_, size) in zip(headers, extents, strict=True)]
+    engine = get_engine()
+    fits = [_fits(engine, header, size, checks) for header, (_, size) in zip(headers, extents, strict=True)]
     for at in sorted({0, len(fits) - 1}) if fits else ():
         number, (offset, expected) = records[at], extents[at]
         if fits[at] is None:
@@ -288,7 +289,7 @@ def _other_records(
     return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, hint=advice)
 
 
-def _fits(header: Array, size: int, checks: Checks) -> bool | None:
+def _fits(engine: Engine, header: Array, size: int, checks: Checks) -> bool | None:
     """True if a record of a size has this header; None if it is not a header."""
-    _, fault = get_engine().scan(header, checks=checks, final=False)
+    _, fault = engine.scan(header, checks=checks, final=False)
     return None if fault is not None else FrameHeader(header).frame_size == size

@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import gcd
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
 _BLOCK_BYTES = 1 << 18  # of a text index that are searched for ends of lines at a time
-_COUNTED = 1 << 10  # bytes of it, of which the ends of lines are counted
+_COUNTED = 1 << 10  # bytes of it, of which the ends of lines are counted; less than 8 * 256, see `LineIndex`
 _LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
 _TEXT_RECORDS = 1 << 16  # whose lines are made at a time
@@ -128,10 +129,15 @@ class LineIndex:
 
     def __init__(self, text: bytes | Array, path: str) -> None:
         self._text, self._path = np.frombuffer(text, np.uint8), path
-        counts = [np.zeros(1, np.int64)]
+        counts, width = [np.zeros(1, np.int64)], gcd(_COUNTED, 8)
         for begin in range(0, len(self._text), _BLOCK_BYTES):  # which stays in the caches
             is_end = self._text[begin : begin + _BLOCK_BYTES] == ord("\n")
-            counts.append(np.add.reduceat(is_end.view(np.uint8), np.arange(0, len(is_end), _COUNTED), dtype=np.uint16))
+            whole = len(is_end) // _COUNTED * _COUNTED
+            # Eight bytes are added at a time, as one number: no byte of the sums exceeds 255.
+            sums = is_end[:whole].view(f"u{width}").reshape(-1, _COUNTED // width).sum(axis=1, dtype=np.uint64)
+            counts.append(sums.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64))
+            if whole < len(is_end):
+                counts.append(np.array([np.count_nonzero(is_end[whole:])]))
         # Of lines before each _COUNTED bytes, and of all.
         self._ends = np.cumsum(np.concatenate(counts), dtype=np.int64)
         self._is_open = len(self._text) > 0 and self._text[-1] != ord("\n")  # True if the last line has no end
