@@ -177,7 +177,7 @@ class CallSource:
         A dataset is read under its schema, unless that is to be inspected.
         """
         found = resolve_source(self.given, options, whole=whole)
-        if isinstance(found, Scan) and options.damage.inspects():
+        if isinstance(found, Scan) and options.damage.inspects:
             found = Files.from_scan(found, options)
         if isinstance(found, Files):
             return found.open(whole=whole, with_index=with_index)

@@ -82,7 +82,7 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     matches: list[Result] = []
     if any(indexes):
         matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
-    if row_filter is None and scan.options.damage.inspects() and any(match is None for match in matches):
+    if row_filter is None and scan.options.damage.inspects and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
         narrowed, named = _select_matches(scan, matches)
@@ -97,24 +97,23 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
 
 def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     """Why column indexes are not searched; empty if they are."""
-    options = scan.options
     if not scan.may_be_indexed:
         return "no file has one"
-    damage = options.damage
-    inspects = row_filter is None and damage.inspects()
+    if row_filter is None and _wanted_columns(scan) is None:
+        return "no filter is given, and no columns are named"
+    if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
+        return "no filter is given, and the files are small"
+    damage = scan.options.damage
+    inspects = row_filter is None and damage.inspects
     _, to_drop = damage.split_offset(scan.selection.offset)
     if to_drop or (damage.goes_on and not inspects):
         return "damage is to be left out, wherever it is"
     if scan.gathers_categories:
         return "the categories of a column are those of all records"
-    if options.compression not in (None, "infer"):
+    if scan.options.compression not in (None, "infer"):
         return "the files are compressed"
     if not scan.sources.can_be_read_again:
         return "the files can be read once only"
-    if row_filter is None and _wanted_columns(scan) is None:
-        return "no filter is given, and no columns are named"
-    if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
-        return "no filter is given, and the files are small"
     return ""
 
 

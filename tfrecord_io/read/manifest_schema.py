@@ -13,7 +13,7 @@ from tfrecord_io.columns import EmbeddedSchema, Observations, Schema, plan_colum
 from tfrecord_io.read.chunks.embedded_schemas import first_contents, unite_embedded
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.saved_schema import find_saved_schema
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 
 
 def schema_for_manifest(
@@ -26,7 +26,7 @@ def schema_for_manifest(
     SchemaError
         A column has types in two files that no type has in common; both are named.
     """
-    filled = [source for source, count in zip(sources, counts, strict=True) if count]
+    filled = Sources(source for source, count in zip(sources, counts, strict=True) if count)
     contents = list(first_contents(filled, options))
     embedded = unite_embedded(None, contents)
     if embedded is not None:
@@ -39,7 +39,7 @@ def schema_for_manifest(
     return _saved_schema(filled, options) or _infer_schema(filled, options)
 
 
-def _saved_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
+def _saved_schema(sources: Sources, options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
     """The schema saved beside the files, if it fits the files.
 
     It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
@@ -79,7 +79,7 @@ def _observe_all(sources: Sequence[Source], options: ScanOptions) -> tuple[Obser
     seen = Observations()
     inferring, is_plain = replace(options, sample="all", progress=False), True
     for source in sources:
-        planned = plan_scan([source], inferring, only_sample=True)
+        planned = plan_scan(Sources([source]), inferring, only_sample=True)
         scan = planned.close()
         if planned.error is not None:
             raise planned.error

@@ -23,7 +23,7 @@ from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.read.record_checks import check_record_type
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import RandomAccessFile, Source
+from tfrecord_io.store import RandomAccessFile, Source, Sources
 
 _CHUNK_BYTES = 64 * MIB  # of first records that are read together
 
@@ -42,7 +42,8 @@ def plan_records(
         return scan
     embedded: EmbeddedSchema | None = None
     while True:
-        scan = plan_scan(files.sources, options, selection, embedded=embedded).close().with_required_columns()
+        planned = plan_scan(Sources(files.sources), options, selection, embedded=embedded)
+        scan = planned.close().with_required_columns()
         scan.refuse_conflicts()
         if scan.settings.as_bytes:
             return scan

@@ -80,8 +80,12 @@ class PlanRequest:
         self.all_sources = self.sources = sources
         self.whole, self.with_index, self.with_evidence = whole, with_index, with_evidence
         self._narrow = narrow
-        self.partitions, self.options = _apply_overrides_to_partitions(sources, options)
-        self.requested, self._all_columns = _split_off_paths(selection, options.include_file_paths)
+        self.partitions, self.options = AddedColumns(), options
+        if sources.have_partitions:
+            self.partitions, self.options = _apply_overrides_to_partitions(sources, options)
+        self.requested, self._all_columns = selection, None
+        if options.include_file_paths is not None:
+            self.requested, self._all_columns = _split_off_paths(selection, options.include_file_paths)
         self.selection = self.requested
         if selection.filters is not None:
             self.sources = self._possible_sources()
@@ -177,7 +181,10 @@ class PlanRequest:
 
         Keys that name only features that are `left_out` by ``columns=`` declare no column.
         """
-        overrides, names = self.options.schema_overrides or {}, {*schema.names}
+        overrides = self.options.schema_overrides
+        if not overrides:
+            return schema
+        names = {*schema.names}
         if of is not None:
             overrides = {key: type_ for key, type_ in overrides.items() if NamePattern(key).matches_any(of)}
         elif left_out := set(left_out) - names:
@@ -194,16 +201,14 @@ class PlanRequest:
 
 def _apply_overrides_to_partitions(sources: Sources, options: ScanOptions) -> tuple[AddedColumns, ScanOptions]:
     """The partition columns, with the types of ``schema_overrides=``, and the options with the other overrides."""
-    if not sources.have_partitions:
-        return AddedColumns(), options
     partitions, overrides = AddedColumns.from_folders(sources).override_types(options.schema_overrides, sources)
     return partitions, options.changed(schema_overrides=overrides or None)
 
 
-def _split_off_paths(selection: Selection, paths: str | None) -> tuple[Selection, Projection | None]:
+def _split_off_paths(selection: Selection, paths: str) -> tuple[Selection, Projection | None]:
     """The selection without the column of file paths and, where ``columns=`` names that one, the order of all."""
     entries = selection.columns or ()
-    if paths is None or (paths not in entries and f"!{paths}" not in entries):
+    if paths not in entries and f"!{paths}" not in entries:
         return selection, None
     columns = tuple(entry for entry in entries if entry.removeprefix("!") != paths)
     return selection._replace(columns=columns if columns or paths in entries else None), Projection(entries)

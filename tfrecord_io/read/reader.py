@@ -138,9 +138,8 @@ class Reader(BatchStream):
 
     def __init__(self, planned: Planned) -> None:
         super().__init__()
-        OnDamage.check(
-            planned.scan.options.on_error, OnDamage.needs_no_report
-        )  # as of a dataset, which any call may read
+        if planned.scan.options.damage.hands_over:  # as stated for a dataset, which any call may read
+            OnDamage.check(planned.scan.options.on_error, OnDamage.needs_no_report)
         self._begin(planned)
         # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
         self.warns_of_damage = True
@@ -196,7 +195,9 @@ class Reader(BatchStream):
         for chunk in self._chunks:
             verdict.observe(chunk)
             parts, error, intact = self._parts(chunk)
-            self._observe_absent(parts)
+            if planned.absent is not None:
+                for _, batch in parts:
+                    planned.absent.observe(batch)
             last, ends = chunk.record_of(intact), chunk.ends_batch
             self._count_files(chunk, intact, None if error is None else last.file)
             revision: SchemaRevision | TFRecordError | None = chunk.revision
@@ -220,12 +221,6 @@ class Reader(BatchStream):
                 return
         verdict.decide()
         self._finish()
-
-    def _observe_absent(self, parts: Sequence[tuple[int, pa.RecordBatch]]) -> None:
-        """Note which of the declared columns that no record had so far are in batches."""
-        if self._planned.absent is not None:
-            for _, batch in parts:
-                self._planned.absent.observe(batch)
 
     def _count_files(self, chunk: DecodedChunk, intact: int, failed_file: int | None) -> None:
         """Count the `intact` rows of a chunk by their files, and note which files begin with them, or with an error."""

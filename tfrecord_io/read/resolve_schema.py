@@ -10,7 +10,7 @@ Tests: tests/read/test_resolve_schema.py, tests/read/test_reader_schema.py and t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchema
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import AbsentColumns, find_sidecar_schema, warn_of_feature_lists, warn_of_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.store import Source, Sources
+from tfrecord_io.store import Sources
 
 if TYPE_CHECKING:
     from tfrecord_io.bytes import ColumnBuffers
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def plan_scan(
-    sources: Sequence[Source],
+    sources: Sources,
     options: ScanOptions,
     selection: Selection = Selection.ALL,
     *,
@@ -69,18 +69,17 @@ def plan_scan(
     see `find_saved_schema`.
     """
     stated = options, selection
-    undecided = None if only_sample else _find_undecided(sources, options, selection, whole=whole)
-    options, selection = _complete_declared(sources, options, selection, closes_shapes=undecided is None)
+    undecided: Schema | None = None
+    if options.declares_schema and not MessageType.takes_payloads(options.record_type) and has_open_shapes(options):
+        undecided = None if only_sample else _find_undecided(sources, options, selection, whole=whole)
+        if undecided is None:
+            options = _sample_shapes(sources, options)
+    if selection.filters is not None and has_declared_schema(options):
+        options, selection = _add_filter_types(sources, options, selection)
 
     def plan(selection: Selection, narrow: tuple[ScanOptions, Selection] | None = None) -> Planned:
         request = PlanRequest(
-            Sources.of(sources),
-            options,
-            selection,
-            whole=whole,
-            with_index=with_index,
-            with_evidence=with_evidence,
-            narrow=narrow,
+            sources, options, selection, whole=whole, with_index=with_index, with_evidence=with_evidence, narrow=narrow
         )
         folds = not options.stable_types and (with_evidence or options.schema is None)
         assumptions = Assumptions(RecordType.by_option().get(options.record_type, RecordType.EXAMPLE), folds, embedded)
@@ -95,46 +94,29 @@ def plan_scan(
         if selection.filters is not None and missing.feature in selection.filters.columns:
             _list_all_names(missing, sources, options, selection)
         raise
-    conflicts = _warn_of_conflicts(planned.scan) if options.damage.inspects() else ()
+    conflicts = _warn_of_conflicts(planned.scan) if options.damage.inspects else ()
     if not conflicts or keeps_conflicts:
         return planned
     planned.close()
     return plan(selection._replace(columns=(*(selection.columns or ()), *(f"!{name}" for name in conflicts))))
 
 
-def _declares_open_shapes(options: ScanOptions) -> bool:
-    return options.declares_schema and not MessageType.takes_payloads(options.record_type) and has_open_shapes(options)
-
-
-def _find_undecided(
-    sources: Sequence[Source], options: ScanOptions, selection: Selection, *, whole: bool
-) -> Schema | None:
-    """The declared schema if it has arrays whose shapes are decided by the records that the read begins with; or None.
+def _find_undecided(sources: Sources, options: ScanOptions, selection: Selection, *, whole: bool) -> Schema | None:
+    """The declared schema if the open shapes of its arrays are decided by the first records that are read; or None.
 
     These are decoded once then. With ``sample="all"``, only a `whole` read has the memory for all arrays.
     """
-    if not _declares_open_shapes(options) or not has_declared_schema(options):
-        return None
     is_part = selection.is_range or selection.filters is not None or options.include_file_paths is not None
-    if is_part or (options.sample == "all" and not whole) or not Sources.of(sources).can_be_read_again:
+    if is_part or not has_declared_schema(options):
+        return None
+    if (options.sample == "all" and not whole) or not sources.can_be_read_again:
         return None
     from tfrecord_io.columns import OpenShapes
 
     return OpenShapes(options).declared_schema(Projection(selection.columns))
 
 
-def _complete_declared(
-    sources: Sequence[Source], options: ScanOptions, selection: Selection, *, closes_shapes: bool
-) -> tuple[ScanOptions, Selection]:
-    """Add what declared types leave open, and the first records state: shapes, and types of the filter's columns."""
-    if closes_shapes and _declares_open_shapes(options):
-        options = _sample_shapes(sources, options)
-    if selection.filters is not None and has_declared_schema(options):
-        options, selection = _add_filter_types(sources, options, selection)
-    return options, selection
-
-
-def _sample_shapes(sources: Sequence[Source], options: ScanOptions) -> ScanOptions:
+def _sample_shapes(sources: Sources, options: ScanOptions) -> ScanOptions:
     """Fill in the open shapes of declared types from a sample that is decoded for this."""
     from tfrecord_io.columns import OpenShapes
 
@@ -151,7 +133,7 @@ def _warn_of_conflicts(scan: Scan) -> Collection[str]:
 
 
 def _first_columns(
-    sources: Sequence[Source], options: ScanOptions, columns: tuple[str, ...]
+    sources: Sources, options: ScanOptions, columns: tuple[str, ...]
 ) -> list[Mapping[str, ColumnBuffers]]:
     """The first records of the files, if there are any: of these columns only, decoded without a declared type."""
     try:
@@ -168,9 +150,7 @@ def _first_columns(
     return [chunk.columns for chunk in chunks if chunk.rows]
 
 
-def _add_filter_types(
-    sources: Sequence[Source], options: ScanOptions, selection: Selection
-) -> tuple[ScanOptions, Selection]:
+def _add_filter_types(sources: Sources, options: ScanOptions, selection: Selection) -> tuple[ScanOptions, Selection]:
     """Add the types of those columns of the filter that ``schema=`` leaves out; they are not delivered."""
     assert selection.filters is not None
     if MessageType.takes_payloads(options.record_type):
@@ -178,7 +158,7 @@ def _add_filter_types(
     declared, partitions = Schema.parse(options.schema), AddedColumns.from_folders(sources).names
     known_names = {*declared.names, *partitions, options.include_file_paths}
     missing = [name for name in selection.filters.columns if name not in known_names]
-    if not missing or any(NamePattern(name).is_glob for name in missing) or not Sources.of(sources).can_be_read_again:
+    if not missing or any(NamePattern(name).is_glob for name in missing) or not sources.can_be_read_again:
         return options, selection
     Projection(selection.columns).check(filter(None, [*known_names]))
     try:
@@ -196,13 +176,11 @@ def _add_filter_types(
     return options, selection._replace(columns=(*entries, *(f"!{name}" for name in missing)))
 
 
-def _list_all_names(
-    error: FeatureNotFoundError, sources: Sequence[Source], options: ScanOptions, selection: Selection
-) -> None:
+def _list_all_names(error: FeatureNotFoundError, sources: Sources, options: ScanOptions, selection: Selection) -> None:
     """Make an error about a column of a filter list all names of the files, not only the selected ones."""
     if selection.columns is None and not has_declared_schema(options):
         return
-    if not Sources.of(sources).can_be_read_again:
+    if not sources.can_be_read_again:
         if has_declared_schema(options):
             error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
         return
@@ -226,6 +204,7 @@ class _Planner:
     ) -> None:
         self._request, self._schemas, self._uses_saved = request, schemas, uses_saved
         self._undecided = undecided  # ``schema=``, until the first records decide the shapes that it leaves open
+        self._obeys_embedded = request.options.schema is None  # schemas in and beside the files: not with "infer"
         self._stored_forms: list[Schema] | None = None  # by which declared columns are several features
         self._saved_fits: bool | None = None  # the first records; None: they were not looked at
 
@@ -304,11 +283,6 @@ class _Planner:
             return self._plan_embedded(reader, assumptions, embedded)
         attempt = self._try_sidecars(reader, assumptions) if self._obeys_embedded else None
         return self._infer(reader, assumptions) if attempt is None else attempt
-
-    @property
-    def _obeys_embedded(self) -> bool:
-        """True if schemas in and beside the files govern the read: not with ``schema="infer"``."""
-        return self._request.options.schema is None
 
     def _find_embedded(self, reader: ChunkReader, assumptions: Assumptions) -> Assumptions:
         """Add what the first record and the sidecars tell: the embedded schema, and that records are sequences."""

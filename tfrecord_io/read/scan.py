@@ -70,7 +70,9 @@ class ResolvedSchema:
 
     def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
         """A predicate: the type of a column was declared, and not found in the records."""
-        return Overrides(overrides).names if self.is_inferred or self.source == "embedded" else lambda name: True
+        if not self.is_inferred and self.source != "embedded":
+            return lambda name: True
+        return Overrides(overrides).names if overrides else frozenset[str]().__contains__
 
 
 class _Compiled:
@@ -106,8 +108,8 @@ class _Compiled:
         if may_raise and (not resolved.is_inferred or options.schema_overrides is not None):
             self.settings()  # at once; of an inferred schema often no record remains to be decoded
         self.schema = self.builder.schema
-        if (added := scan.added).fields or added.path is not None:
-            self.schema = added.extend_schema(self.schema, Projection(entries))
+        if scan.partitions.fields or options.include_file_paths is not None:
+            self.schema = scan.added.extend_schema(self.schema, Projection(entries))
 
     def settings(self) -> DecodeSettings:
         if self._settings is None:

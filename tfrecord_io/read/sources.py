@@ -68,7 +68,7 @@ def resolve_selection(
         return list(source.sources), of_files
     combined = selected.then(of_files.selection) if isinstance(of_files, ReadOptions) else None
     if combined is None:
-        if more and not (isinstance(options, ScanOptions) and options.damage.inspects()):
+        if more and not (isinstance(options, ScanOptions) and options.damage.inspects):
             raise differing(more[0])
         return source, options
     if keeps_filter and selected.filters is not None:

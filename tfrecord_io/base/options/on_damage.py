@@ -28,6 +28,7 @@ class OnDamage(ABC):
     ADVICE_CLI: ClassVar = "see --on-error, or keep the intact records with tfr salvage SOURCE TARGET"
 
     receive: Callable[[Any], object] | None = None
+    inspects = False  # true for tools that show content: see `Inspect`
 
     @property
     @abstractmethod
@@ -77,10 +78,6 @@ class OnDamage(ABC):
     def is_of_files(self) -> bool:
         """True for calls that make rows of whole files."""
         return isinstance(self, Raise | Skip)
-
-    def inspects(self) -> bool:
-        """True for tools that show content: see `Inspect`."""
-        return False
 
     def split_offset(self, offset: int) -> tuple[int, int]:
         """How many records an offset skips by their lengths, and how many rows it leaves out once they were decoded.
@@ -259,12 +256,10 @@ class Inspect(Ask):
     """Tools that show content: only records with values of another feature type than most others are left out."""
 
     is_strict, counts_all, goes_on, ends_quietly, hands_over = False, True, True, False, False
+    inspects = True
 
     def __init__(self, function: Callable[[TFRecordError], object] | None = None) -> None:
         super().__init__(_is_of_other_type if function is None else function)
-
-    def inspects(self) -> bool:
-        return True
 
 
 def _is_of_other_type(error: Exception) -> bool:

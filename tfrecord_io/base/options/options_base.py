@@ -67,11 +67,11 @@ class StorageOptions(_Storage):
 StorageOptions.DEFAULT = StorageOptions()  # local paths, and URLs without options
 
 
-def _separate_filesystem(keywords: Mapping[str, Any]) -> dict[str, Any]:
+def _separate_filesystem(keywords: dict[str, Any]) -> dict[str, Any]:
     """Keywords with a filesystem passed as ``storage_options=`` moved to ``filesystem=``."""
-    storage = keywords.get("storage_options")
-    if storage is None or {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
-        return dict(keywords)
+    storage = keywords["storage_options"]
+    if {kind.__name__ for kind in type(storage).__mro__}.isdisjoint(_FILESYSTEMS):
+        return keywords
     if keywords.get("filesystem") is not None:
         raise ValueError("storage_options= is a filesystem: leave out filesystem=")
     return {**keywords, "storage_options": None, "filesystem": storage}
@@ -112,18 +112,15 @@ class Options:
         A filesystem that was passed as ``storage_options=`` is that of ``filesystem=``.
         TypeError for a keyword that these options do not have.
         """
-        defaults, none_is_unset = cls._defaults(), cls._none_is_unset
-        for name in keywords:
+        defaults, none_is_unset, stated = cls._defaults(), cls._none_is_unset, dict[str, Any]()
+        for name, value in keywords.items():
             if name not in defaults or name in cls.internal:
                 from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
 
                 raise unknown_keyword(name, defaults.keys() - cls.internal)
-        stated = {
-            name: value
-            for name, value in keywords.items()
-            if not (value is UNSET or (value is None and (defaults[name] is None or name in none_is_unset)))
-        }
-        return _separate_filesystem(stated)
+            if not (value is UNSET or (value is None and (defaults[name] is None or name in none_is_unset))):
+                stated[name] = value
+        return _separate_filesystem(stated) if "storage_options" in stated else stated
 
     @classmethod
     def from_keywords(cls, keywords: Mapping[str, Any]) -> Self:

@@ -15,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, NamedTuple, Self
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -78,36 +78,28 @@ class EmbeddedSchemaUnreadable(Exception):
         self.reason = reason
 
 
-class EmbeddedSchema:
+_NONE: Mapping[str, Any] = {}
+
+
+class _Facts(NamedTuple):
+    schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
+    # Categories by feature. Other dictionary columns build their categories from the values.
+    dictionaries: Mapping[str, pa.Array] = _NONE
+    path: str = ""
+    origins: Mapping[str, str] = _NONE  # the other files that columns were added from, by column
+    # By column: the error for reading a column whose types in the files have no common type.
+    conflicts: Mapping[str, SchemaError] = _NONE
+    content: bytes | None = None  # the bytes it was read from, if from one file
+    united: frozenset[bytes] = frozenset()  # the digests of covered schemas
+
+
+class EmbeddedSchema(_Facts):
     """An embedded schema, of one file or united from several files, and the path of the first file."""
 
-    Unreadable: ClassVar[type[EmbeddedSchemaUnreadable]] = (
-        EmbeddedSchemaUnreadable  # raised for the content of a field that is none
-    )
+    __slots__ = ()
 
-    def __init__(
-        self,
-        schema: pa.Schema,
-        dictionaries: Mapping[str, pa.Array] | None = None,
-        path: str = "",
-        origins: Mapping[str, str] | None = None,
-        conflicts: Mapping[str, SchemaError] | None = None,
-        content: bytes | None = None,
-        united: frozenset[bytes] = frozenset(),
-    ) -> None:
-        self.schema = schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
-        # Categories by feature. Other dictionary columns build their categories from the values.
-        self.dictionaries = dictionaries or {}
-        self.path = path
-        self.origins = origins or {}  # the other files that columns were added from, by column
-        # By column: the error for reading a column whose types in the files have no common type.
-        self.conflicts = conflicts or {}
-        self.content = content  # the bytes it was read from, if from one file
-        self.united = united  # the digests of covered schemas
-
-    def replace(self, **attributes: Any) -> EmbeddedSchema:
-        """Copy this schema with other values of these attributes."""
-        return EmbeddedSchema(**{**vars(self), **attributes})
+    Unreadable = EmbeddedSchemaUnreadable  # raised for the content of a field that is none
+    replace = _Facts._replace  # copies it with other values
 
     @classmethod
     def of(cls, schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None, path: str = "") -> Self:

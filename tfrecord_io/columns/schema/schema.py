@@ -117,7 +117,7 @@ class Schema:
         others: Mapping[int, Field],
         metadata: Mapping[bytes, bytes] | None,
     ) -> None:
-        check_columns(names, [field.feature for field in others.values()])
+        check_columns(names, map(attrgetter("feature"), others.values()))
         object.__setattr__(self, "metadata", MappingProxyType(dict(metadata or {})))
         object.__setattr__(self, "others", others)
         object.__setattr__(self, "_columns", (names, types))
@@ -131,8 +131,10 @@ class Schema:
         elif name == "_by_name":
             value = {f.column: f for f in self.fields}
         elif name == "common_types":
-            common = (type_ for at, type_ in enumerate(self.types) if at not in self.others)
-            value = {id(type_): type_ for type_ in (common if self.others else self.types)}
+            types = self.types
+            if self.others:
+                types = [type_ for at, type_ in enumerate(types) if at not in self.others]
+            value = dict(zip(map(id, types), types, strict=True))
         else:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         object.__setattr__(self, name, value)
@@ -180,7 +182,7 @@ class Schema:
     def to_arrow(self) -> pa.Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
         source = self._arrow
-        if source is not None and all(_says_the_same(f, source.field(at)) for at, f in self.others.items()):
+        if source is not None and all(map(_says_the_same, self.others.values(), map(source.field, self.others))):
             return source  # a second one of 10^5 columns takes 20 MB
         columns = list[Any](zip(self.names, self.types, strict=True))
         for at, f in self.others.items():

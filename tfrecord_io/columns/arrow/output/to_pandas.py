@@ -256,8 +256,7 @@ def _frame(table: pa.Table, description: Mapping[str, Any], backend: str | None)
     converted = _special_columns(table, special, description, backend) if special else {}
     converted |= _columns_of_pandas(table, description)
     if backend is None:
-        texts = _arrow_texts(table, description)
-        converted |= {at: _undescribed_series(table.column_names[at], table.column(at), "pyarrow") for at in texts}
+        converted |= _arrow_texts(table, description)
     if backend != "pyarrow":
         converted |= _distinct_bytes(table, description) | _masked_integers(table, description)
     if converted:
@@ -365,12 +364,17 @@ def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, 
     return columns
 
 
-def _arrow_texts(table: pa.Table, description: Mapping[str, Any]) -> list[int]:
-    """The positions of text that was of Arrow's dtype: by its name, ``string[pyarrow]``, pandas finds its own dtype."""
+def _arrow_texts(table: pa.Table, description: Mapping[str, Any]) -> dict[int, pd.Series]:
+    """Columns of text that was of Arrow's dtype: by its name, ``string[pyarrow]``, pandas finds its own dtype."""
     name = f"{pa.string()}[pyarrow]"
     named = {field for field, entry in description["columns"].items() if stated_dtype(entry) == name}
-    positions = [at for at, field in enumerate(table.column_names) if field in named] if named else []
-    return [at for at in positions if is_text(table.schema.field(at).type)]
+    if not named:
+        return {}
+    return {
+        at: _undescribed_series(field.name, table.column(at), "pyarrow")
+        for at, field in enumerate(table.schema)
+        if field.name in named and is_text(field.type)
+    }
 
 
 def _insert_columns(frame: pd.DataFrame, columns: Mapping[int, tuple[str, Array | pd.Series]]) -> pd.DataFrame:
