@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -116,7 +117,8 @@ def count(
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
-    with ProgressMeter(options.progress, sources.bytes, "bytes") as bar:
+    meter = ProgressMeter(options.progress, sources.bytes, "bytes") if options.progress else nullcontext()
+    with meter as bar:
         if reads_all:
             numbers = count_by_reading(
                 sources, record_counts, check_crc=True, recover=recovery, threads=threads, progress=bar

@@ -801,7 +801,8 @@ def _decode_settings(
         unknown = "skip"
     selected: Callable[[str], bool] | None = None
     if entries is not None:
-        features = {field.column: field.feature for field in columns}  # a record may have one of a column's new name
+        # A record may have one of a column's new name.
+        features = {field.column: field.feature for field in columns.others.values()}
         selected = Projection([features.get(entry, entry) for entry in entries])
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))

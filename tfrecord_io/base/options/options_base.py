@@ -209,7 +209,8 @@ class RecordOptions(Options):
         if not isinstance(self.compression, str | None):
             raise TypeError(f"compression={self.compression!r}: expected a name or None")
         self._check_integer("threads", 1, optional=True)
-        self._check_progress()
+        if self.progress is not False:
+            self._check_progress()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)

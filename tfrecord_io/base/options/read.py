@@ -37,7 +37,8 @@ class FrameOptions(RecordOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "on_error", OnDamage.check(self.on_error, type(self)._takes))
+        if self.on_error is not type(self).on_error:  # the default is valid
+            object.__setattr__(self, "on_error", OnDamage.check(self.on_error, type(self)._takes))
         if self.split is not None:
             from tfrecord_io.base.options.split_slices import parse_split
 
@@ -79,7 +80,8 @@ class ScanOptions(FrameOptions):
         if self.record_type is not None:
             object.__setattr__(self, "record_type", checked_record_type(self.record_type))
         check_choice("on_new", self.on_new, get_args(OnNew))
-        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        if self.schema_overrides is not None:
+            self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")

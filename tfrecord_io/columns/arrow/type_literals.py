@@ -198,9 +198,11 @@ def _retype_members(part: Condition, field: pa.Field) -> Condition:
 
 def _parse_literal(value: pa.Scalar, field: pa.Field) -> pa.Scalar | None:
     """The date or time that a text or a day stands for; None: it is compared as it is. SchemaError: there is none."""
-    form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
     is_day = t.is_timestamp(field.type) and t.is_date(value.type)
-    if form is None or not (t.is_string(value.type) or is_day) or not value.is_valid:
+    if not (t.is_string(value.type) or is_day) or not value.is_valid:
+        return None
+    form = next((form for name, form in _FORMS.items() if getattr(t, f"is_{name}")(field.type)), None)
+    if form is None:
         return None
     try:
         return assign_zone(value.cast(pa.timestamp("s")), field.type.tz) if is_day else parse_text(value, field.type)

@@ -215,25 +215,26 @@ class IterOptions(RepresentationOptions):
         self._check_integer("shuffle_buffer", 0)
         self._check_integer("seed", 0, optional=True)
         self._check_integer("epochs", 1, optional=True)
-        self._check_worker()
-        self._check_parts()
+        check_choice("uneven", self.uneven, get_args(UnevenParts))
+        if self.worker is not None:
+            self._check_worker(self.worker)
+        if self.parts is not None:
+            self._check_parts(self.parts)
         is_list = (
             isinstance(self.state, list | tuple) and self.state and all(isinstance(s, Mapping) for s in self.state)
         )
         if not isinstance(self.state, Mapping | None) and not is_list:
             raise TypeError(f"state={type(self.state).__name__}: expected the result of state(), or a list of several")
 
-    def _check_worker(self) -> None:
+    def _check_worker(self, worker: Any) -> None:
         """Check `worker`, and the ways to give each of several workers as many rows."""
-        if self.worker is not None:
-            if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
-                raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
-            count = check_integer("worker", self.worker[1], 1)
-            index = check_integer("worker", self.worker[0], 0)
-            if index >= count:
-                raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
-            object.__setattr__(self, "worker", (index, count))
-        check_choice("uneven", self.uneven, get_args(UnevenParts))
+        if not isinstance(worker, tuple | list) or len(worker) != 2:
+            raise TypeError(f"worker={worker!r}: expected (index of this worker, number of workers)")
+        count = check_integer("worker", worker[1], 1)
+        index = check_integer("worker", worker[0], 0)
+        if index >= count:
+            raise ValueError(f"worker={worker!r}: expected an index from 0 to {count - 1}")
+        object.__setattr__(self, "worker", (index, count))
         if self.has_equal_parts and not self.damage.is_strict:
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
             raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
@@ -243,15 +244,13 @@ class IterOptions(RepresentationOptions):
                 "parts are taken from the shuffled order of the files"
             )
 
-    def _check_parts(self) -> None:
-        if self.parts is None:
-            return
-        if isinstance(self.parts, tuple | list):
-            if len(self.parts) != 2:
-                raise TypeError(f"parts={self.parts!r}: expected a number of parts, or (lanes, turns)")
-            object.__setattr__(self, "parts", tuple(check_integer("parts", n, 1, MOST_PARTS) for n in self.parts))
+    def _check_parts(self, parts: Any) -> None:
+        if isinstance(parts, tuple | list):
+            if len(parts) != 2:
+                raise TypeError(f"parts={parts!r}: expected a number of parts, or (lanes, turns)")
+            object.__setattr__(self, "parts", tuple(check_integer("parts", n, 1, MOST_PARTS) for n in parts))
         else:
-            check_integer("parts", self.parts, 1, MOST_PARTS)
+            check_integer("parts", parts, 1, MOST_PARTS)
         workers = 1 if self.worker is None else self.worker[1]
         if workers > 1 and self.shuffle_buffer and self.seed is None and self.state is None:
             reason = "they take their rows from one shuffled order"

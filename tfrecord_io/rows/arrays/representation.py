@@ -429,10 +429,9 @@ class TableRepresentation:
     @staticmethod
     def dense_values(columns: list[ColumnArrays]) -> list[tuple[str, Array]] | None:
         """Name and values of each column, of which `slice` takes slices; None if it makes other arrays of some."""
-        if len({column.name for column in columns}) < len(columns):
-            return None
+        names = set(map(attrgetter("name"), columns))
         dense = [(column.name, column.rows.values) for column in columns if isinstance(column.rows, Dense)]
-        is_all = len(dense) == len(columns) and not any(column.masked for column in columns)
+        is_all = len(names) == len(dense) == len(columns) and not any(map(attrgetter("masked"), columns))
         return dense if is_all else None
 
     def represent(

@@ -377,7 +377,7 @@ class NumberedBatch:
 
 def _concat_episodes(pools: Sequence[NumberedBatch]) -> dict[int, Any]:
     """Join the episodes of pools."""
-    return dict(chain.from_iterable(pool.episodes.items() for pool in pools))
+    return dict(chain.from_iterable(map(dict.items, map(attrgetter("episodes"), pools))))
 
 
 class RowSlice(NamedTuple):
@@ -413,7 +413,7 @@ class JoinedBatches:
     def _join(self, pools: Sequence[NumberedBatch], owners: Array, begins: Array, lengths: Array) -> None:
         """Join runs of rows: `lengths[i]` rows of pool `owners[i]`, from row `begins[i]` on."""
         self._facts = RowFacts.concat([pool.facts for pool in pools])
-        self._episodes, is_late = _concat_episodes(pools), any(pool.is_late for pool in pools)
+        self._episodes, is_late = _concat_episodes(pools), any(map(attrgetter("is_late"), pools))
         batches = [pool.gatherable for pool in pools]
         sizes, bounds = np.array([*map(len, pools)]), offsets_of(lengths)
         count = int(bounds[-1])

@@ -127,6 +127,9 @@ class Files(RowSource):
         return ReadIdentity.from_scan(self.scan, options)
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
+        # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
+        if not self.scan.resolved.is_inferred:
+            return {}
         scan = self.scan.without_filter()
         fields, max_lengths = Column.leaf_fields(scan.schema), _undeclared_lists(scan, options)
         if not max_lengths:
@@ -152,11 +155,8 @@ def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
 
 
 def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]:
-    """Maximum length of each column of lists, by its index, whose lengths only the data tells."""
-    max_lengths = dict[int, int | None]()
-    # A schema that is embedded, or that of features.json, says that a list has any length, as a declared one does.
-    is_inferred = scan.resolved.is_inferred
-    is_declared = scan.resolved.declares(scan.options.schema_overrides) if is_inferred else lambda name: True
+    """Maximum length of each column of lists of an inferred schema, by its index, whose lengths only the data tells."""
+    max_lengths, is_declared = dict[int, int | None](), scan.resolved.declares(scan.options.schema_overrides)
     declared_fields = [field for field in scan.schema if is_declared(field.name)]
     declared = {field.name for field in Column.leaf_fields(pa.schema(declared_fields))}
     for i, field in enumerate(Column.leaf_fields(scan.schema)):
@@ -223,11 +223,12 @@ class FileEpochs(Epochs):
         if self._is_part:  # its byte ranges are not searched for records before it is read
             self._scan = self._scan.align_ranges(None if self._common is None else self._common.boundaries)
             self.sources = self._scan.sources
-        return self._open_with_others(position) or self._open_alone(position)
+        reader = None if self._common is None else self._open_with_others(self._common, position)
+        return reader or self._open_alone(position)
 
-    def _open_with_others(self, position: IteratorPosition) -> EpochReader | None:
-        """Open a part of an epoch together with others; None if they have to be read one by one."""
-        if self._common is None or self._delivered.row_filter is not None or self.records is not None:
+    def _open_with_others(self, common: PartsReader, position: IteratorPosition) -> EpochReader | None:
+        """Open a part of an epoch together with the `common` others; None if they have to be read one by one."""
+        if self._delivered.row_filter is not None or self.records is not None:
             return None
         epoch, begin, bounds, end = position.epoch, position.begin, None, None
         if self._counts is None:
@@ -240,14 +241,14 @@ class FileEpochs(Epochs):
         if not ScanRows(scan).may_be_interleaved():
             return None
         part = PartRows(
-            self._common,
+            common,
             scan,
             begin,
             bounds=bounds,
             end=end,
             open_alone=lambda row: self._open_alone(IteratorPosition(epoch, row, row)),
         )
-        return self._common.open(part)
+        return common.open(part)
 
     def _open_alone(self, position: IteratorPosition) -> EpochReader:
         begin = position.begin

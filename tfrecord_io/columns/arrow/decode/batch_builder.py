@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
 from functools import cache, partial
+from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ class BatchBuilder:
         self.dictionaries = dictionaries or {}
         types, features = parsed.types, parsed.names
         of_type = {key: null_bytes(type_) for key, type_ in parsed.common_types.items()}
-        row_bytes = [of_type.get(id(type_), 0) for type_ in types]
+        row_bytes = list(map(of_type.get, map(id, types), repeat(0)))
         handed, read = dict[int, Field](), dict[int, Field]()  # where they are not the declared fields
         self._compiled: list[Maker | None] = [None] * len(types)
         for at, declared in parsed.others.items():
@@ -565,7 +566,7 @@ def forms_of(schema: Schema) -> Forms | None:
     of_type = {  # by the id of an object that columns of common types share
         key: numbers.setdefault(_form_of_type(type_), len(numbers)) for key, type_ in schema.common_types.items()
     }
-    number = [of_type.get(id(type_), 0) for type_ in schema.types]
+    number = list(map(of_type.get, map(id, schema.types), repeat(0)))
     for at, field in schema.others.items():
         known = of_type.get(id(field.type)) if field.is_common else None
         if known is None:

@@ -350,12 +350,12 @@ def _special_columns(
 
 def _columns_of_pandas(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array | pd.Series]:
     """The columns of periods and intervals, and of categories of them, by position."""
-    categories = {name: stated_categories(entry) for name, entry in stated["columns"].items()}
+    entries: Mapping[str, Any] = stated["columns"]
     columns: dict[int, Array | pd.Series] = {}
     for at, field in enumerate(table.schema):
         if field.metadata or isinstance(field.type, pa.BaseExtensionType):
             values = series_of_pandas(field, table.column(at))
-        elif (described := categories.get(field.name)) is not None:
+        elif field.name in entries and (described := stated_categories(entries[field.name])) is not None:
             values = series_of_categories(table.column(at), described)
         else:
             continue
