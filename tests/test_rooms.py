@@ -131,16 +131,16 @@ def test_stubs_of_doors_are_as_written(room: str) -> None:
 
 # The most names of rooms that folders outside take: what is left until they import the kit alone.
 OUTSIDE = {
-    "apps/cli": 14,
-    "apps/file_formats": 48,
-    "apps/tf_compat": 5,
+    "apps/cli": 13,
+    "apps/file_formats": 47,
+    "apps/tf_compat": 4,
     "apps/views": 7,
     "plugins/report": 7,
-    "plugins/tensorflow": 29,
-    "plugins/vision": 31,
+    "plugins/tensorflow": 26,
+    "plugins/vision": 29,
     "testing": 5,
 }
-MOST_OUTSIDE = 75
+MOST_OUTSIDE = 74
 PUBLIC_CALLS = ("apps/api", "apps/derived_datasets", "apps/lazy_dataset")  # the public package itself
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from tfrecord_io.base import Expansion, Limits
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, Plan, PlanColumn, RecordType, Text, get_engine
 from tfrecord_io.columns.arrow.buffers import runs_within
 from tfrecord_io.columns.arrow.output.to_numpy import listed_values
@@ -91,6 +92,7 @@ class FeatureBatch:
     fault: TFRecordError | None
     lists: dict[str, StepValues] = field(default_factory=dict)  # the feature lists of SequenceExamples
     is_single: bool = False  # it is one record, whose results have no batch axis
+    padding: Expansion = field(default_factory=Expansion)  # the room for padding to the longest record
 
     @classmethod
     def decode(
@@ -100,10 +102,12 @@ class FeatureBatch:
         lists: Mapping[str, str] | None = None,
         *,
         is_single: bool = False,
+        limits: Limits = Limits.DEFAULT,
     ) -> FeatureBatch:
         """Decode features of dtype int64, float32 or string, up to the first record that is damaged or of another kind.
 
         With `lists`, the dtypes of feature lists, records are SequenceExamples, and `dtypes` those of their contexts.
+        `limits` bound the padding of results.
         """
         columns = [PlanColumn(name, cls.KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()]
         for name, dtype in (lists or {}).items():
@@ -137,6 +141,7 @@ class FeatureBatch:
             fault,
             {c.name: _concat_steps(c.name, part, c.kind) for c, part in chunks.items() if c.steps},
             is_single=is_single,
+            padding=Expansion(limits.expansion_bytes, sum(map(len, payloads))),
         )
 
 

@@ -14,6 +14,7 @@ _HOMES = {
     # ---- read
     "Scan": "kit.scan_facade",  # A read as a value: narrow it, split it, send it, open it
     "LiveScan": "kit.scan_facade",  # A scan whose files are looked up again at each use
+    "Options": "base",  # Keywords of a call, checked: the base of all options, and those of places
     "ReadOptions": "base",  # Keywords of reading, checked
     "Condition": "base",  # A condition on rows as a tree of calls, columns and literals
     "Operator": "base",  # A row of this table
@@ -22,7 +23,6 @@ _HOMES = {
     # ---- files
     "Files": "kit.files_facade",  # The files that a path means
     "File": "kit.files_facade",  # One of them
-    "filesystem_of": "kit.files_facade",  # The fsspec filesystem of a URL
     # ---- columns
     "Column": "kit.column_facade",  # Answers questions about a column or a type
     "RowFault": "columns",  # Raise it for a row whose value does not fit: the caller knows file and record

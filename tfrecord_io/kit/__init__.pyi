@@ -4,6 +4,7 @@ from tfrecord_io.base import Adapter as Adapter
 from tfrecord_io.base import Condition as Condition
 from tfrecord_io.base import LateTypes as LateTypes
 from tfrecord_io.base import Operator as Operator
+from tfrecord_io.base import Options as Options
 from tfrecord_io.base import ProgressMeter as ProgressMeter
 from tfrecord_io.base import ReadOptions as ReadOptions
 from tfrecord_io.base import Report as Report
@@ -41,7 +42,6 @@ from tfrecord_io.columns import to_pandas as to_pandas
 from tfrecord_io.kit.column_facade import Column as Column
 from tfrecord_io.kit.files_facade import File as File
 from tfrecord_io.kit.files_facade import Files as Files
-from tfrecord_io.kit.files_facade import filesystem_of as filesystem_of
 from tfrecord_io.kit.rows_facade import Rows as Rows
 from tfrecord_io.kit.scan_facade import LiveScan as LiveScan
 from tfrecord_io.kit.scan_facade import Scan as Scan
@@ -86,6 +86,7 @@ __all__ = [
     "ModelInputs",
     "OpenPart",
     "Operator",
+    "Options",
     "ProgressMeter",
     "ReadOptions",
     "Report",
@@ -107,7 +108,6 @@ __all__ = [
     "counted",
     "empty_batch",
     "feature_descriptions",
-    "filesystem_of",
     "for_cli",
     "format_option",
     "json_value",

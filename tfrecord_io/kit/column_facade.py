@@ -55,11 +55,6 @@ class Column:
         return self._column.is_variable_shape_tensor
 
     @property
-    def varies(self) -> bool:
-        """True if rows may have different shapes."""
-        return self._column.varies
-
-    @property
     def axes(self) -> tuple[int | None, ...]:
         """Tensors: the sizes of the axes in Arrow, None where they vary."""
         return self._column.axes

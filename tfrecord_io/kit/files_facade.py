@@ -1,4 +1,4 @@
-"""Files that a path means, and the filesystem of one.
+"""Files that a path means.
 
 Tests: tests/test_kit.py.
 """
@@ -60,6 +60,11 @@ class Files:
         """Find files; of a directory those whose names end with `suffix`. FileNotFoundError if there is none."""
         return cls(PathMatch.find(path, suffix, Options.from_keywords({"storage_options": storage_options}).storage))
 
+    @staticmethod
+    def filesystem(path: str | os.PathLike[str], options: Options) -> Any:
+        """The fsspec filesystem of a URL, by the `storage_options` among options; None for a local path."""
+        return Location.of(path, options.storage).fsspec if Location.is_url(path) else None
+
     def __len__(self) -> int:
         return len(self._match.sources)
 
@@ -70,8 +75,3 @@ class Files:
         """Return the only file; IsADirectoryError for a directory, for several files ValueError with `advice`."""
         source = self._match.single(advice)
         return File(source.path, source.size, source)
-
-
-def filesystem_of(path: str | os.PathLike[str], options: Options) -> Any:
-    """The fsspec filesystem of a URL, by the `storage_options` among options; None for a local path."""
-    return Location.of(path, options.storage).fsspec if Location.is_url(path) else None

@@ -24,13 +24,13 @@ from tfrecord_io.kit import (
     Column,
     Condition,
     File,
+    Files,
     LateTypes,
     LiveScan,
     ReadOptions,
     Scan,
     check_keywords,
     condition_of,
-    filesystem_of,
     needs,
     refuse_duckdb_types,
 )
@@ -145,7 +145,7 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 connection.register(name, _arrow_dataset(scan, streams))
             of_protocols = {url.partition("://")[0]: url for url in urls if options.storage_options is not None}
             for url in of_protocols.values():
-                if (filesystem := filesystem_of(url, options)) is not None:
+                if (filesystem := Files.filesystem(url, options)) is not None:
                     connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
             if result is None:

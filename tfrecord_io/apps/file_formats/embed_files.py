@@ -13,10 +13,10 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import LIMITS, Options
+from tfrecord_io.base import LIMITS
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.kit import check_choice, check_keywords, open_input, printable
+from tfrecord_io.kit import Options, check_choice, check_keywords, open_input, printable
 from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Location
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 

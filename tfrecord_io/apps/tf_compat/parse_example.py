@@ -29,7 +29,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.base import Expansion, Limits
+from tfrecord_io.base import Limits
 from tfrecord_io.columns import FeatureBatch, FeatureValues
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, check_keywords, printable
@@ -103,9 +103,8 @@ def parse_example(
     dtypes = feature_dtypes(described)
     is_single = isinstance(serialized, bytes | bytearray | memoryview)
     payloads = [bytes(serialized)] if is_single else as_payloads(serialized)
-    expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
-    parsers = {name: feature_parser(name, feature, expansion) for name, feature in described.items()}
-    batch = FeatureBatch.decode(payloads, dtypes, is_single=is_single)
+    parsers = {name: feature_parser(name, feature) for name, feature in described.items()}
+    batch = FeatureBatch.decode(payloads, dtypes, is_single=is_single, limits=limits)
     if is_single and batch.fault is not None:
         raise batch.fault
     parsed, faults = parse_columns(parsers, batch)
@@ -207,14 +206,14 @@ def raise_first(faults: Sequence[TFRecordError | None]) -> None:
         raise min(raised, key=lambda fault: fault.record or 0)
 
 
-def feature_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[FeatureBatch], Parsed]:
+def feature_parser(name: str, feature: Feature) -> Callable[[FeatureBatch], Parsed]:
     """The function that makes the array of a feature; SchemaError for a description that TensorFlow rejects."""
     if isinstance(feature, FixedLenFeature):
         return partial(_parse_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
         default = _default(name, feature)
         assert default is not None
-        return partial(padded_sequence, name, feature, default, expansion)
+        return partial(padded_sequence, name, feature, default)
     if isinstance(feature, VarLenFeature):
         return partial(_parse_varlen, name)
     return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(ragged_rows, name, feature)
@@ -275,16 +274,14 @@ def _parse_fixed(name: str, feature: FixedLenFeature, default: Array | None, bat
     return array[0] if batch.is_single else array
 
 
-def padded_sequence(
-    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: FeatureBatch
-) -> Parsed:
+def padded_sequence(name: str, feature: FixedLenSequenceFeature, default: Array, batch: FeatureBatch) -> Parsed:
     column = batch.columns[name]
     size = math.prod(feature.shape)
     column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
     if batch.is_single:
         return column.values.reshape(len(column.values) // size, *feature.shape)
     records, longest = len(column.counts), int(column.counts.max(initial=0))
-    _take_padding(column, expansion)
+    _take_padding(column, batch)
     padded = np.empty((records, longest), column.values.dtype)
     filled = np.arange(longest) < column.counts[:, None]
     padded[filled] = column.values
@@ -292,8 +289,9 @@ def padded_sequence(
     return padded.reshape(records, longest // size, *feature.shape)
 
 
-def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
+def _take_padding(column: FeatureValues, batch: FeatureBatch) -> None:
     """Count the padding of all records to the longest; DecodeError at the record whose padding exceeds the room."""
+    expansion = batch.padding
     width, counts = column.values.dtype.itemsize, column.counts.astype(np.float64)
     cells = np.arange(1, len(counts) + 1) * np.maximum.accumulate(counts)
     sizes = cells * (width + 1) - np.cumsum(counts) * width  # with a mask of all cells

@@ -38,7 +38,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.base import Expansion, Limits
+from tfrecord_io.base import Limits
 from tfrecord_io.columns import FeatureBatch
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.kit import Array, check_keywords
@@ -136,11 +136,10 @@ def parse_sequence_example(
     is_single = isinstance(serialized, bytes | bytearray | memoryview)
     payloads = [bytes(serialized)] if is_single else as_payloads(serialized)
     names = _check_names(example_names, len(payloads), allows_one_text=is_single)
-    expansion = Expansion(limits.expansion_bytes, sum(map(len, payloads)))
-    in_context = {key: feature_parser(key, feature, expansion) for key, feature in context.items()}
-    in_lists = {key: _list_parser(key, feature, expansion) for key, feature in lists.items()}
+    in_context = {key: feature_parser(key, feature) for key, feature in context.items()}
+    in_lists = {key: _list_parser(key, feature) for key, feature in lists.items()}
     try:
-        batch = FeatureBatch.decode(payloads, dtypes, list_dtypes, is_single=is_single)
+        batch = FeatureBatch.decode(payloads, dtypes, list_dtypes, is_single=is_single, limits=limits)
         if is_single:
             raise_first([batch.fault])
         parsed_context, faults = parse_columns(in_context, batch)
@@ -224,19 +223,19 @@ def _check_names(names: Any, records: int, *, allows_one_text: bool) -> list[str
     return [text.decode(errors="replace") if isinstance(text, bytes) else str(text) for text in texts]
 
 
-def _list_parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[FeatureBatch], Parsed]:
+def _list_parser(name: str, feature: Feature) -> Callable[[FeatureBatch], Parsed]:
     if isinstance(feature, FixedLenSequenceFeature):
         if feature.default_value is not None:
             reason = "a FixedLenSequenceFeature of a feature list is padded with 0 or b'', and takes no default_value"
             raise SchemaError(reason, feature=name, got=feature.default_value)
-        return partial(_dense_steps, name, feature, expansion)
+        return partial(_dense_steps, name, feature)
     if isinstance(feature, VarLenFeature):
         return partial(_sparse_steps, name)
     assert isinstance(feature, RaggedFeature)
     return partial(_ragged_steps, name, feature)
 
 
-def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansion, batch: FeatureBatch) -> Array:
+def _dense_steps(name: str, feature: FixedLenSequenceFeature, batch: FeatureBatch) -> Array:
     column = batch.lists[name]
     if not feature.allow_missing and not column.present.all():
         reason = "the record lacks the feature list, which may not be missing"
@@ -247,8 +246,8 @@ def _dense_steps(name: str, feature: FixedLenSequenceFeature, expansion: Expansi
     column.parse(lambda: column.values.refuse_records(wrong, size))
     default = np.array([b""], object) if feature.dtype == "string" else np.zeros(1, column.values.values.dtype)
     rows = replace(column.values, counts=column.counts * size, present=column.present)
-    of_steps = FeatureBatch({name: rows}, None, is_single=batch.is_single)
-    array: Array = padded_sequence(name, feature, default=default, expansion=expansion, batch=of_steps)
+    of_steps = replace(batch, columns={name: rows})
+    array: Array = padded_sequence(name, feature, default, of_steps)
     return array
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.kit import printable, warn
 from tfrecord_io.plugins.tensorflow.tfds import TfdsLeaf, leaves_of
-from tfrecord_io.read import Scan
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import Directory, Source
 from tfrecord_io.typing import Reader
 
@@ -33,10 +33,10 @@ class SourceFeatures:
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
-        scan = data.scan if isinstance(data, Reader) else Scan.unwrap(data)
-        if not isinstance(scan, Scan) or scan.resolved.source not in (Source.TFDS_FEATURES, "schema="):
+        scans = [data.scan] if isinstance(data, Reader) else CallSource(data).datasets
+        if len(scans) != 1 or scans[0].resolved.source not in (Source.TFDS_FEATURES, "schema="):
             return None
-        folder = scan.description_folder()
+        folder = scans[0].description_folder()
         if folder is None:
             return None
         text = folder.read(Source.TFDS_FEATURES)

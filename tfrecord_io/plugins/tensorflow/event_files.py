@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from tfrecord_io import RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import OnDamage, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import MessageClasses
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import Dtype, ProgressMeter, ReadOptions, check_keywords
@@ -99,9 +99,9 @@ def read_events(
     FileNotFoundError
         Nothing matches `path`, or the directory has no event files.
     """
-    if on_error is not None:
-        OnDamage.check(on_error, OnDamage.needs_no_report)
-    options = ReadOptions(storage_options=storage_options, progress=progress)
+    options = ReadOptions.from_keywords(
+        {"on_error": on_error, "storage_options": storage_options, "progress": progress}
+    )
     storage = options.storage
     runs: list[str] = []
     scalars: list[_Scalar] = []

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tfrecord_io.base import Options
-from tfrecord_io.kit import FORMATS, Format, format_option
+from tfrecord_io.kit import FORMATS, Format, Options, format_option
 
 _TFRECORD = FORMATS.tfrecord
 

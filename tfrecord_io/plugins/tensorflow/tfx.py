@@ -43,9 +43,10 @@ from google.protobuf.message import Message
 from pyarrow import types as t
 
 from tfrecord_io import Schema, tensor
-from tfrecord_io.base import Options, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import Column, Composite, ImageForm, SparseColumn
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.kit import Options
 from tfrecord_io.plugins.tensorflow.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from tfrecord_io.base import OnDamage, Options
+from tfrecord_io.base import OnDamage
 from tfrecord_io.errors import DamagedDataWarning, TFRecordError
-from tfrecord_io.kit import printable, warn
+from tfrecord_io.kit import Options, printable, warn
 from tfrecord_io.typing import OnError, OnFileError
 
 TABLE_NAME = "metadata.csv"  # of the table that is written next to the files of a folder

@@ -23,10 +23,10 @@ from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream, Project
 from tfrecord_io.apps.file_formats.tables.table_files import arrow_errors, check_schema
-from tfrecord_io.base import Options, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import Column, RawImages
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError
-from tfrecord_io.kit import FORMATS, Array, check_choice, needs, printable
+from tfrecord_io.kit import FORMATS, Array, Options, check_choice, needs, printable
 from tfrecord_io.plugins.vision.video_files import VideoReader
 from tfrecord_io.store import Directory, PathMatch, Source
 

@@ -35,7 +35,7 @@ from tfrecord_io.plugins.vision.pascal_voc import ANNOTATIONS, CORNERS, JPEG_IMA
 from tfrecord_io.plugins.vision.to_folder import NewFile, write_files
 from tfrecord_io.plugins.vision.vision_rows import COCO, VOC, YOLO
 from tfrecord_io.plugins.vision.yolo import DATA, IMAGES, LABELS
-from tfrecord_io.read import CallSource, Scan
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import NewFolder, Output
 from tfrecord_io.typing import FilesLike, Path, WriteReport
 
@@ -93,7 +93,7 @@ def _write(
     check_choice("check_sizes", check_sizes, (False, True))
     options = CallSource(source).options(ExportOptions, **keywords)
     read: Any = source
-    if isinstance(Scan.unwrap(source), Scan):  # reads the types that images need
+    if not isinstance(source, list | tuple) and CallSource(source).datasets:  # reads the types that images need
         found = CallSource(source).found_files(options)
         overrides = found.options.schema_overrides
         read, options = list(found.sources), options.changed(schema_overrides=overrides, **found.selection.choices)

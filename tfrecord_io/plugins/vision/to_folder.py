@@ -26,7 +26,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, ReadOptions, RowFault, check_keywords, open_output, printable, warn
 from tfrecord_io.plugins.vision.folder_files import TABLE_NAME
 from tfrecord_io.plugins.vision.tiff_files import TiffFiles
-from tfrecord_io.read import CallSource, Scan
+from tfrecord_io.read import CallSource
 from tfrecord_io.store import Directory, Folder, NewFolder
 from tfrecord_io.typing import UNSET, FilesLike, Path, ProgressLike, Reader, StorageLike, Unset, WriteReport
 
@@ -305,7 +305,7 @@ def schema_to_choose_from(source: Any, options: ReadOptions) -> pa.Schema:
     TypeError, ValueError
         They can be read only once.
     """
-    if hasattr(Scan.unwrap(source), "read"):
+    if hasattr(source, "read") and not CallSource(source).datasets:
         raise TypeError("the files are read twice: pass a path, not a file object")
     scan = CallSource(source).scan(replace(options, filters=None, limit=None))
     if once := [source_file.path for source_file in scan.sources if not source_file.can_be_read_again]:

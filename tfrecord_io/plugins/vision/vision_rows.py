@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfrecord_io.base import Options
-from tfrecord_io.kit import Adapter, Format, format_option
+from tfrecord_io.kit import Adapter, Format, Options, format_option
 from tfrecord_io.typing import InvalidBoxes, Masks, Path
 
 

@@ -26,10 +26,9 @@ from tfrecord_io.apps.file_formats.array_files.open_array import (
 )
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
-from tfrecord_io.base import Options
 from tfrecord_io.columns import Column, TensorValues
 from tfrecord_io.errors import EncodeError, TFRecordError
-from tfrecord_io.kit import FORMATS, Array, check_keywords, open_input
+from tfrecord_io.kit import FORMATS, Array, Options, check_keywords, open_input
 from tfrecord_io.store import PathMatch, Source
 from tfrecord_io.typing import StorageLike
 

@@ -27,10 +27,10 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_episodes import EpisodeGroup
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export
-from tfrecord_io.base import Limits, Options, StorageOptions
+from tfrecord_io.base import Limits, StorageOptions
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaWarning
-from tfrecord_io.kit import FORMATS, counted, for_cli, needs, open_output, printable, warn
+from tfrecord_io.kit import FORMATS, Options, counted, for_cli, needs, open_output, printable, warn
 from tfrecord_io.store import PathMatch, Source, named_temporary_folder
 from tfrecord_io.typing import FileMode, WriteReport
 

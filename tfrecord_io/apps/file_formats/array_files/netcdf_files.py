@@ -18,10 +18,10 @@ from tfrecord_io.apps.file_formats.array_files.hdf5_files import TemporaryFile, 
 from tfrecord_io.apps.file_formats.array_files.open_array import BLOCK_BYTES
 from tfrecord_io.apps.file_formats.array_files.stored_arrays import EXCLUDE, EXCLUDE_CLI, StoredArray, library_errors
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import Limits, Options
+from tfrecord_io.base import Limits
 from tfrecord_io.columns import Column, Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import FORMATS, Array, needs, printable
+from tfrecord_io.kit import FORMATS, Array, Options, needs, printable
 from tfrecord_io.store import PathMatch, named_temporary_folder
 from tfrecord_io.typing import FileMode, WriteReport
 

@@ -27,10 +27,10 @@ from tfrecord_io.apps.file_formats.array_files.stored_arrays import (
     text_column,
 )
 from tfrecord_io.apps.file_formats.array_files.to_numpy_files import Export, chunk_of, require_one_shape
-from tfrecord_io.base import LIMITS, Limits, Options
+from tfrecord_io.base import LIMITS, Limits
 from tfrecord_io.columns import Ragged
 from tfrecord_io.errors import DecodeError, EncodeError
-from tfrecord_io.kit import FORMATS, Array, needs, printable
+from tfrecord_io.kit import FORMATS, Array, Options, needs, printable
 from tfrecord_io.store import Directory, Location, NewFolder
 from tfrecord_io.typing import WriteReport
 

@@ -28,10 +28,10 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     refused_value,
     suffixes_of,
 )
-from tfrecord_io.base import ExportOptions, Options, StorageOptions
+from tfrecord_io.base import ExportOptions, StorageOptions
 from tfrecord_io.columns import Projection
 from tfrecord_io.errors import EncodeError, SchemaError
-from tfrecord_io.kit import FORMATS, Format, WriteOptions, check_choice, open_output, printable
+from tfrecord_io.kit import FORMATS, Format, Options, WriteOptions, check_choice, open_output, printable
 from tfrecord_io.read import CallSource
 from tfrecord_io.store import Entry, FileName, Listing, Location, NewFolder
 from tfrecord_io.typing import WriteMode, WriteReport
