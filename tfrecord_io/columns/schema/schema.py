@@ -95,10 +95,12 @@ class Schema:
         """
         schema = cls.__new__(cls)
         own, fields = list(types), dict(others or {})
-        different = {id(type_): type_ for type_ in own if type_ is not None}
-        shared = {key: common_type(type_) for key, type_ in different.items()}
+        keys = list(map(id, own))
+        different = dict(zip(keys, own, strict=True))
+        shared = {key: common_type(type_) for key, type_ in different.items() if type_ is not None}
         if not fields and None not in shared.values():
-            schema._set_columns(list(names), [shared[id(type_)] for type_ in own], {}, metadata)
+            schema._set_columns(list(names), list(map(shared.__getitem__, keys)), {}, metadata)
+            object.__setattr__(schema, "common_types", {id(type_): type_ for type_ in shared.values()})
             return schema
         for at, (name, type_) in enumerate(zip(names, own, strict=True)):
             if at not in fields and (common := shared[id(type_)]) is not None:

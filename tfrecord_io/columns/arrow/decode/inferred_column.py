@@ -186,16 +186,16 @@ _KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY, _VALUED, _IS_MORE = range(8)
 
 
 def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
-    numbers: dict[int, int] = {}  # many columns share an observation
-    number = [numbers.setdefault(id(seen), len(numbers)) for seen in observations]
-    distinct = dict(zip(number, observations, strict=True))
+    keys = list(map(id, observations))  # many columns share an observation
+    distinct = dict(zip(keys, observations, strict=True))
     facts = np.zeros((len(distinct), _IS_MORE + 1), np.int64)
-    for at, seen in distinct.items():
+    for at, seen in enumerate(distinct.values()):
         if seen is not None:
             is_present = seen.first is not None and seen.steps is None
             has_rows = is_present, seen.listed is not None, seen.binary is not None, seen.valued is not None
             facts[at] = seen.kind, seen.layout, seen.text, *has_rows, 0
-    return facts[number]
+    numbers = {key: at for at, key in enumerate(distinct)}
+    return facts[[numbers[key] for key in keys]]
 
 
 def _is_nothing(facts: Array) -> Array:

@@ -50,7 +50,8 @@ class Observations(dict[str, Observation]):
         The companions of folded columns are not columns, unless `columns` selects them by name.
         """
         hidden = {companion for name in folded for companion in ShapeSource.companions(name)} - set(columns or ())
-        distinct = {id(seen): seen for seen in self.values()}
+        keys = {name: id(seen) for name, seen in self.items()}
+        distinct = dict(zip(keys.values(), self.values(), strict=True))
         types: dict[int, pa.DataType] = {  # by observation: many columns show the same
             key: arrow_type(
                 seen,
@@ -66,9 +67,9 @@ class Observations(dict[str, Observation]):
         for at, name in enumerate(names if has_others else ()):
             if name in folded:
                 others[at] = _folded_field(name, folded[name])
-            elif (seen := self[name]).steps is not None:
-                others[at] = Field(name, types[id(seen)], part=FEATURE_LIST)
-        return Schema.from_common_types(names, [types[id(self[name])] for name in names], others=others)
+            elif self[name].steps is not None:
+                others[at] = Field(name, types[keys[name]], part=FEATURE_LIST)
+        return Schema.from_common_types(names, [types[keys[name]] for name in names], others=others)
 
     def fold_companions(
         self, batches: Sequence[Mapping[str, ColumnBuffers]], may_fold: Callable[[str], bool]
