@@ -144,13 +144,13 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
 
     So the columns are named, or declared; a pattern also selects features that no schema names.
     """
-    options, entries, features = scan.options, scan.selection.columns, scan.features.names
+    options, entries = scan.options, scan.selection.columns
     is_declared = scan.resolved.source == "schema="
     if not is_declared and (
         entries is None or any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
     ):
         return None
-    fields = indexed_fields(scan, features) if options.record_type is None else []
+    fields = indexed_fields(scan, scan.features.names) if options.record_type is None else []
     if not fields:
         return None
     obeys = options.schema is None

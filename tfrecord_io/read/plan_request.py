@@ -88,7 +88,8 @@ class PlanRequest:
             self.requested, self._all_columns = _split_off_paths(selection, options.include_file_paths)
         self.selection = self.requested
         if selection.filters is not None:
-            self.sources = self._possible_sources()
+            if self.partitions.fields and not selection.offset:  # which counts the records of all files
+                self.sources = self._possible_sources()
             self.selection = self._selection_without_filter()
 
     def replace_schema(self, schema: Schema) -> PlanRequest:
@@ -105,8 +106,6 @@ class PlanRequest:
         assert filters is not None
         if has_declared_schema(self.options):
             partitions, _ = partitions.declare_types(Schema.parse(self.options.schema), self.all_sources)
-        if not partitions.fields or self.requested.offset:  # which counts the records of all files
-            return self.all_sources
         possible = RowFilter(filters, filters.columns).possible(self.all_sources, partitions)
         return possible or self.all_sources[:1]  # a file has the schema of no rows
 

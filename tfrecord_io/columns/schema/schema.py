@@ -491,7 +491,9 @@ class Schema:
                 numbers = [places[name] for name in selected]
                 types = [self._columns[1][at] for at in numbers]
                 others = {at: self.others[number] for at, number in enumerate(numbers) if number in self.others}
-                return Schema.from_common_types(selected, types, self.metadata, others)
+                schema = Schema.__new__(Schema)
+                schema._set_columns(selected, types, others, self.metadata)
+                return schema
         return Schema(map(self.__getitem__, selected), self.metadata)
 
     def replace_fields(self, fields: Mapping[int, Field]) -> Schema:

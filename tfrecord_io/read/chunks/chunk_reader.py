@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from tfrecord_io.base import LIMITS, ScanOptions, Selection, cached_property
@@ -107,7 +108,7 @@ class ChunkReader:
         size = sources.bytes if sources.are_local else None
         if size is None or not is_little(size):
             return False
-        return all(CODECS.of_path(source.path) is None for source in self._sources)
+        return not any(map(CODECS.of_path, map(attrgetter("path"), self._sources)))
 
     @property
     def settings(self) -> DecodeSettings:
