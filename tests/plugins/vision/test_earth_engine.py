@@ -162,7 +162,7 @@ def test_what_is_written_is_read_back(
 def test_a_row_of_patches_may_have_more_values_than_32_bits_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """The array of so many values would take 16 GiB."""
     taken: list[pa.RecordBatch] = []
-    monkeypatch.setattr(earth_engine, "write", lambda batches, path, options: taken.extend(batches))
+    monkeypatch.setattr(earth_engine, "write_tfrecord", lambda batches, path, **_: taken.extend(batches))
     mixer = {**MIXER, "patchDimensions": [2, 1], "patchesPerRow": 2, "totalPatches": 2}
     tfr.formats.write_earth_engine(xr.Dataset({"b": (("y", "x"), np.arange(4).reshape(1, 4))}), "none", mixer)
     assert [batch["b"].to_pylist() for batch in taken] == [[[0, 1], [2, 3]]]

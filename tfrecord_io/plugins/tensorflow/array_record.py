@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-from tfrecord_io import RecordReader
+from tfrecord_io import Limits, RecordReader
 from tfrecord_io.apps.file_formats.format_of_path import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
-from tfrecord_io.base import LIMITS, TransferOptions
+from tfrecord_io.base import ExportOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.kit import Array, ProgressMeter, ReadOptions, check_choice, check_integer, needs, printable
@@ -80,7 +80,7 @@ class _Records(DerivedRecords):
             if self.length is not None:
                 TfdsInfo.check_count(self.file.path, len(_OpenedFile(file, self.file.path, 0)), self.length)
             for payloads in _payloads(
-                file, self.file.path, max_record_bytes=LIMITS.MAX_RECORD_BYTES, begin=self.begin, end=self.end
+                file, self.file.path, max_record_bytes=Limits().record_bytes, begin=self.begin, end=self.end
             ):
                 yield self.frame(payloads)
 
@@ -250,7 +250,7 @@ def to_array_record(
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
         raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
     places = {key: keywords.pop(key) for key in _PLACES & keywords.keys()}
-    storage = CallSource(source).options(TransferOptions, **places)
+    storage = CallSource(source).options(ExportOptions, **places)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)

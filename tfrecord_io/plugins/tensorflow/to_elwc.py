@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io import write_tfrecord
 from tfrecord_io.base import did_you_mean
 from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
@@ -25,7 +26,7 @@ from tfrecord_io.typing import (
     Writer,
     WriteReport,
 )
-from tfrecord_io.write import PayloadSink, write
+from tfrecord_io.write import PayloadSink
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
 _WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
@@ -127,7 +128,7 @@ def write_elwc(
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
     source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
     lists = _Lists(source.schema, by, [context] if isinstance(context, str) else list(context), encoding)
-    report = write(lists.records(source.batches), path, writing)
+    report = write_tfrecord(lists.records(source.batches), path, **writing.changes)
     return replace(report, columns=(*lists.examples.names, *lists.contexts.names), rounded=lists.rounded)
 
 

@@ -13,6 +13,7 @@ from typing import Any, get_args
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io import write_tfrecord
 from tfrecord_io.base import ExportOptions, StorageOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import SchemaError
@@ -42,7 +43,6 @@ from tfrecord_io.typing import (
     TableLike,
     WriteReport,
 )
-from tfrecord_io.write import write
 
 _VERSION = re.compile(r"(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
@@ -164,7 +164,9 @@ def write_tfds(
     target = f"{directory.path}/{directory.name}-{split}.tfrecord@{shards}"
     directory.check_features(columns, split)
     with Location.of(target, options.storage).new_parent():
-        report = write(pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, options)
+        report = write_tfrecord(
+            pa.RecordBatchReader.from_batches(rows.schema, rows.batches()), target, **options.changes
+        )
         directory.publish(columns, split, report, rows.statistics())
     return replace(report, path=directory.path, columns=tuple(source.schema.names))
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, get_args
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
-from tfrecord_io.base import LIMITS, StorageOptions
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import check_choice, check_keywords, printable, warn
@@ -36,6 +36,7 @@ _OPTIONAL = {  # only in some files
     "attributes": pa.string(),
     "class/supercategory": pa.string(),
 }
+_MOST_BYTES = 2**31 - 1  # of a file
 _MOST_SCORE = 2.0**127  # of a float32
 _MOST_AREA = 2**63
 _READ = {  # keys stored in columns, or only about the image file
@@ -182,8 +183,8 @@ def _load(path: str, storage: StorageOptions, *, with_masks: bool) -> Any:
     entry = fs.entry(name)
     if entry is None or entry.directory:
         raise OSError(errno.ENOENT if entry is None else errno.EISDIR, "expected a COCO file", path)
-    content = Source.from_entry(fs, entry).read(LIMITS.MAX_RECORD_BYTES)
-    if len(content) > LIMITS.MAX_RECORD_BYTES:
+    content = Source.from_entry(fs, entry).read(_MOST_BYTES)
+    if len(content) > _MOST_BYTES:
         raise DecodeError("the file is larger than 2 GiB", path=path, expected=_EXPECTED, hint="split its images")
     try:
         hook = None if with_masks else _drop_segmentation

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io import write_tfrecord
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.columns import Column, Ragged
+from tfrecord_io.columns import Column
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.kit import Array, LateTypes, ReadOptions, WriteOptions, check_keywords, counted, needs, printable
 from tfrecord_io.read import CallSource
@@ -34,7 +35,6 @@ from tfrecord_io.typing import (
     StorageLike,
     WriteReport,
 )
-from tfrecord_io.write import write
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -216,7 +216,7 @@ def write_earth_engine(
                 columns.append(pa.LargeListArray.from_arrays(pa.array(offsets), stored))
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    return write(pa.RecordBatchReader.from_batches(schema, batches()), path, options)
+    return write_tfrecord(pa.RecordBatchReader.from_batches(schema, batches()), path, **options.changes)
 
 
 def _value_type(dtype: np.dtype[Any], name: str) -> pa.DataType:
@@ -419,8 +419,7 @@ def _flat(column: pa.Array, field: pa.Field, pixels: int, channels: int, reader:
         values = np.frombuffer(b"".join(data.to_pylist()), np.uint8)
     else:
         rows = Column(field).rows(column)
-        sizes = rows.lengths if isinstance(rows, Ragged) else np.full(len(column), math.prod(rows.values.shape[1:]))
-        values = rows.values
+        sizes, values = rows.lengths, rows.values
     if values.dtype.kind not in "iufb":
         raise DecodeError(
             f"a band of {field.type} has no pixels", expected="numbers", hint=_TABLE, hint_cli=_TABLE_CLI, **where

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io import Limits
 from tfrecord_io.apps.file_formats.tables.table_files import NumbersRows, SourceOptions, TableFiles, TableSource
-from tfrecord_io.base import LIMITS
 from tfrecord_io.columns import Column, row_batches
 from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.kit import ProgressMeter, RowFault, printable, warn
@@ -136,7 +136,7 @@ def _batches(
 def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
     """The samples of one archive."""
     sample: Sample = {}
-    size = 0
+    size, most_bytes = 0, Limits().record_bytes
     archive = TarArchive(file, path)
     for member in archive:
         name = member.name
@@ -154,7 +154,7 @@ def _samples(file: Any, path: str, options: SourceOptions) -> Generator[Sample]:
             raise member_error("two members have this name", path, name)
         sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, name))
         size += member.size
-        if size > LIMITS.MAX_RECORD_BYTES:
+        if size > most_bytes:
             raise member_error(f"with it, its sample has {size} bytes, more than a record can have", path, name)
         sample[suffix] = _value(archive.read(), member, suffix, path)
         options.check_count(len(sample), path)

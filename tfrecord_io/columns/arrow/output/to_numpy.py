@@ -467,6 +467,11 @@ class Dense:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def lengths(self) -> Array:
+        """How many values each row has."""
+        return np.full(len(self.values), math.prod(self.values.shape[1:]))
+
 
 Rows = Dense | Ragged
 
