@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from operator import methodcaller
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -12,25 +13,32 @@ from pyarrow import types as t
 from tfrecord_io.apps.api import infer_schema
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.bytes import ShapeSource
-from tfrecord_io.columns import Column, Overrides, Schema
+from tfrecord_io.columns import Column, Overrides
 from tfrecord_io.kit import Dtype, ReadOptions, TensorEncoding
 from tfrecord_io.read import CallSource
 from tfrecord_io.typing import Field, Reader, Suggestion
 
+if TYPE_CHECKING:
+    import tfrecord_io
 
-def schema_text(schema: Schema | pa.Schema, format: str) -> str:
+
+def schema_text(schema: tfrecord_io.Schema | pa.Schema, format: str) -> str:
     """Write a schema in one of the `_FORMATS`."""
-    return _FORMATS[format](Schema.parse(schema))
+    import tfrecord_io
+
+    return _FORMATS[format](tfrecord_io.Schema.parse(schema))
 
 
 def resolve_schema(
     path: Any, format: str | None, keywords: Mapping[str, Any]
-) -> tuple[Schema, str, tuple[Suggestion, ...]]:
+) -> tuple[tfrecord_io.Schema, str, tuple[Suggestion, ...]]:
     """Return the schema to print, its source, and suggestions for columns of an inferred schema.
 
     For TFX and TensorFlow, all records are read, as features that every record has are required, and partition columns
     are left out, as no record has them; "feature_description" also lists the companion features of tensors.
     """
+    import tfrecord_io
+
     strict = format in ("tfx", "feature_description")
     options = ReadOptions.from_keywords(keywords).for_inspection()
     files = CallSource(path).found_files(options)
@@ -44,9 +52,9 @@ def resolve_schema(
             first = next(reader, None)  # a file damaged from its first record on is an error, not a schema of nothing
             if first is not None and planned.scan.resolved.source == "inferred":
                 suggestions = planned.scan.suggest_types(first)
-    rows, features = Schema.parse(planned.scan.schema), planned.scan.features
+    rows, features = tfrecord_io.Schema.parse(planned.scan.schema), planned.scan.features
     # Columns of features say how these are stored, which Arrow types do not.
-    schema = Schema((features[f.column] if f.column in features.names else f for f in rows), rows.metadata)
+    schema = tfrecord_io.Schema((features[f.column] if f.column in features.names else f for f in rows), rows.metadata)
     source = planned.scan.resolved.source
     if not strict:
         return schema, source, suggestions
@@ -61,7 +69,7 @@ def resolve_schema(
     return inferred.with_companions(schema) if format == "feature_description" else schema, source, ()
 
 
-def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[tfrecord_io.Schema, str]:
     """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
 
     An older saved schema is not looked at.
@@ -76,7 +84,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[Sche
     return schema, schema.save(dataset(path, **of_files))
 
 
-def _arrow(schema: Schema) -> str:
+def _arrow(schema: tfrecord_io.Schema) -> str:
     lines = ["import pyarrow as pa"]
     if any(Column(f.value).is_variable_shape_tensor for f in schema):
         lines.append("import tfrecord_io as tfr")
@@ -119,7 +127,7 @@ def _arrow_type(type_: pa.DataType) -> str:
     return f"pa.{names.get(str(type_), str(type_))}()"
 
 
-def _feature_description(schema: Schema) -> str:
+def _feature_description(schema: tfrecord_io.Schema) -> str:
     """TensorFlow's feature descriptions, as code that works with `tf.io` and `tfrecord_io`."""
     description = schema.to_feature_description()
     parts = [("feature_description", description)]
@@ -177,10 +185,10 @@ def _feature(feature: Any) -> str:
     return f"tf.io.{text}"
 
 
-_FORMATS: dict[str, Callable[[Schema], str]] = {
+_FORMATS: dict[str, Callable[[tfrecord_io.Schema], str]] = {
     "arrow": _arrow,
-    "tfx": Schema.to_tfx,
+    "tfx": methodcaller("to_tfx"),
     "feature_description": _feature_description,
-    "json": Schema.to_json,
-    "python": Schema.to_python,
+    "json": methodcaller("to_json"),
+    "python": methodcaller("to_python"),
 }

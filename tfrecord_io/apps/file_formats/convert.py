@@ -21,7 +21,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, Tabl
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards
 from tfrecord_io.base import OnDamage, StorageOptions, TransferOptions, did_you_mean
-from tfrecord_io.columns import Projection, Schema
+from tfrecord_io.columns import Projection
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.kit import (
     FORMATS,
@@ -733,7 +733,9 @@ def _settings(reads: Format, writes: Format, sides: Sides, keywords_of_parts: Ma
     names = keywords.keys() - _WITHOUT_EFFECT
     settings = {name: keywords[name] for name in sorted(names) if keywords[name] is not None}
     if not isinstance(schema := settings.get("schema", ""), str):
-        settings["schema"] = Schema.parse(schema).to_json(indent=None)
+        import tfrecord_io
+
+        settings["schema"] = tfrecord_io.Schema.parse(schema).to_json(indent=None)
     return {name: value if name == "schema" else _text(value) for name, value in settings.items()}
 
 

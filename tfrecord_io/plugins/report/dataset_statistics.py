@@ -17,7 +17,6 @@ from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.kit import ProgressMeter, ReadOptions, TensorEncoding, empty_batch, short
 from tfrecord_io.plugins.report.report_sample import Reservoir, SampleLimits, SampleReader, Sampling
 from tfrecord_io.read import CallSource, Scan, ScanRows, check_files
-from tfrecord_io.store import Source
 
 SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10
@@ -128,7 +127,10 @@ def dataset_statistics(
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
     statuses, checks = _checks(path, scan, check)
     by_path = {source.path: source for source in scan.sources}
-    files = tuple(_entry(found, source, statuses) for source in list(by_path.values())[:SHOWN_FILES])
+    files = tuple(
+        FileEntry(hide_secrets(name), source.size, found.compression_of(source), statuses.get(name, ""))
+        for name, source in [*by_path.items()][:SHOWN_FILES]
+    )
     return DatasetStatistics(
         files=files,
         file_count=len(scan.files),
@@ -229,11 +231,6 @@ def _cell(value: Any) -> str | None:
         values = ", ".join(map(short, value.reshape(-1)[:_FIRST_VALUES].tolist()))
         return f"{' × '.join(map(str, value.shape)) or 'scalar'}: {values}{more}"
     return None if value is None else short(value, 60)
-
-
-def _entry(found: Any, source: Source, statuses: dict[str, str]) -> FileEntry:
-    compression = found.compression_of(source)
-    return FileEntry(hide_secrets(source.path), source.size, compression, statuses.get(source.path, ""))
 
 
 def _checks(path: Any, scan: Scan, check: bool) -> tuple[dict[str, str], str]:

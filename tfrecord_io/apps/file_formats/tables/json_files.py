@@ -33,7 +33,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
 )
 from tfrecord_io.base import LIMITS, Expansion
-from tfrecord_io.columns import Column, Projection, PythonRows, Schema, arrow_file
+from tfrecord_io.columns import Column, Projection, PythonRows, arrow_file
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import FORMATS, ProgressMeter, for_cli, printable
 from tfrecord_io.store import Source
@@ -76,8 +76,10 @@ def json_source(paths: list[str], options: SourceOptions) -> TableSource:
     schema = declared_types(inferred, options, lambda type_: parsed_type(type_) is not None)
     unexpected = "error"
     if options.schema is not None:
+        import tfrecord_io
+
         present = {*schema.names}
-        names = [name for name in Schema.parse(options.schema).names if name in present]
+        names = [name for name in tfrecord_io.Schema.parse(options.schema).names if name in present]
         schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
     files.select_names(schema.names)
     if not options.named and {*files.projection(schema.names).order(schema.names)} >= _OF_COCO:
@@ -126,10 +128,12 @@ def _check_size(block: Block, path: str, options: SourceOptions) -> None:
 
 def _infer_schema(files: TableFiles) -> pa.Schema:
     """The schema of the first lines, with the types that are declared and pyarrow parses: of other columns, too."""
-    options = files.options
-    fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
+    import tfrecord_io
+
+    options, schema = files.options, tfrecord_io.Schema
+    fields = [] if options.schema is None else [field.to_arrow() for field in schema.parse(options.schema)]
     overrides = (options.schema_overrides or {}).items()
-    fields += [Schema({name: type_})[0].to_arrow() for name, type_ in overrides if not Projection.is_glob(name)]
+    fields += [schema({name: type_})[0].to_arrow() for name, type_ in overrides if not Projection.is_glob(name)]
     types = {field.name: parsed_type(field.type) for field in fields}
     declared = pa.schema([(name, type_) for name, type_ in types.items() if type_ is not None])
     for source in files.sources:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.base import ExportOptions, Limits, StorageOptions, undo_after
-from tfrecord_io.columns import Column, Projection, Schema
+from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import DecodeError, EncodeError, SchemaError
 from tfrecord_io.kit import (
     CODECS,
@@ -120,7 +120,9 @@ class TableFiles:
             raise TypeError(f"{reason}, as the files state their types; schema= casts the columns to write")
         schema = options.schema
         if folders.fields and schema is not None:
-            folders, schema = folders.declare_types(Schema.parse(schema), sources)
+            import tfrecord_io
+
+            folders, schema = folders.declare_types(tfrecord_io.Schema.parse(schema), sources)
         return cls(sources, folders, replace(options, schema=schema, schema_overrides=overrides, listings=None))
 
     def select_names(self, names: Sequence[str]) -> list[str] | None:

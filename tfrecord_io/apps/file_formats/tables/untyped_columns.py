@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions
-from tfrecord_io.columns import Column, Overrides, Projection, Schema
+from tfrecord_io.columns import Column, Overrides, Projection
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.kit import printable
 
@@ -44,7 +44,9 @@ def declared_types(inferred: pa.Schema, options: SourceOptions, can_parse: Calla
     """
     types = {field.name: field.type for field in inferred}
     if options.schema is not None:
-        for field in Schema.parse(options.schema):
+        import tfrecord_io
+
+        for field in tfrecord_io.Schema.parse(options.schema):
             declared = field.to_arrow().type
             parsed = declared if can_parse(declared) or not t.is_decimal(declared) else pa.string()
             if field.column in types and can_parse(parsed):
