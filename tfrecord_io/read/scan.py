@@ -551,6 +551,8 @@ class Scan:
 
     def without_filter(self) -> Self:
         """All rows, of the columns that are needed: what is decoded to select columns and rows from."""
+        if self.selected is None and self.row_filter is None:
+            return self
         scan = replace(self.with_required_columns(), selected=None, row_filter=None)
         return scan if self.row_filter is None else scan.with_selection(limit=None)
 

@@ -99,7 +99,8 @@ class ArrayIterator(Closing, Shared):
         if options.state is not None:
             self.restore(options.state)
             return
-        self._read = plan_order(source, options, self._seat, self._row_counts)
+        if options.parts is not None:
+            self._read = plan_order(source, options, self._seat, self._row_counts)
         order = None if self._read is None else self._read.order
         self._begin(IteratorPosition(epoch, 0, 0) if order is None else order.begin(epoch, self._seat.worker))
 

@@ -57,10 +57,9 @@ class RowCounts:
         return self._found[0]
 
 
-def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts) -> OrderedRead | None:
-    """Plan the order of a read from its beginning; None if workers have parts of their own."""
-    if options.parts is None:
-        return None
+def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts) -> OrderedRead:
+    """Plan the order of a read in ``parts=`` from its beginning."""
+    assert options.parts is not None
     lanes, turns = options.parts if isinstance(options.parts, tuple) else (options.parts, seat.workers)
     size = seat.ranks * (1 if options.arranges else options.batch_size)
     by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
