@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
@@ -233,19 +234,19 @@ class InferredPlan(_SampledPlan):
 
     def _seen_names(self, sample: _Sample) -> set[str]:
         """The features of the sample, also those that are left out."""
-        contested = {name for name, _ in self.assumptions.contested}
-        return contested | sample.new_names | self.assumptions.declared.keys()
+        contested = (name for name, _ in self.assumptions.contested)
+        return sample.new_names.union(contested, self.assumptions.declared)
 
     def _is_of_no_rows(self, sample: _Sample) -> bool:
         """True if a read of no rows names columns of an unknown schema: they are those of the first records."""
-        if sample.error is not None or self._seen_names(sample):
-            return False
         request, requested = self.request, self.request.requested
         names_any = (
             requested.columns is not None or requested.filters is not None or bool(request.options.schema_overrides)
         )
+        if not names_any or sample.error is not None or self._seen_names(sample):
+            return False
         is_part = requested.offset > 0 or requested.limit == 0 or request.is_pruned
-        return names_any and is_part and not request.with_evidence and request.all_sources.can_be_read_again
+        return is_part and not request.with_evidence and request.all_sources.can_be_read_again
 
     def _plan_no_rows(self, sample: _Sample) -> Planned:
         scan = self.request.scan(self._plan_first_records().resolved)
@@ -260,14 +261,12 @@ class InferredPlan(_SampledPlan):
         )
 
     def _hidden_companions(
-        self, schema: Schema, chunks: Sequence[DecodedChunk], names: Collection[str]
+        self, schema: Schema, chunks: Sequence[DecodedChunk], names: AbstractSet[str]
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
         tensors = filter(reads_companions, schema.others.values())
         hidden = {name for f in tensors for name in ShapeSource.companions(f.feature)}
-        hidden |= Observations.left_out_companions(
-            [chunk.columns for chunk in chunks], set(names), self.request.projection
-        )
+        hidden |= Observations.left_out_companions([chunk.columns for chunk in chunks], names, self.request.projection)
         overrides = self.request.options.schema_overrides or ()
         return frozenset(hidden - set(self.request.selection.columns or ()) - set(overrides))
 
