@@ -142,6 +142,11 @@ class EpochReader(ABC):
     def ask(self, rows: int) -> None:  # noqa: B027 — most read one part
         """Announce that so many rows will be taken: where several parts are read together, others may be read first."""
 
+    @property
+    def is_at_end(self) -> bool:
+        """True if it is known already that no row follows."""
+        return False
+
     @abstractmethod
     def reports(self) -> list[ReadReport]:
         """Reports of each read of files."""

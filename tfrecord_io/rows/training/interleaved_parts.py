@@ -67,6 +67,11 @@ class PartRows(EpochReader):
         """See `EpochReader.ask`."""
         self.wanted = max(0, rows - sum(map(len, self.queue)))
 
+    @property
+    def is_at_end(self) -> bool:
+        """See `EpochReader.is_at_end`."""
+        return self.ended and not self.queue and self._alone is None
+
     def add(self, rows: NumberedBatch, row: int) -> None:
         """Add the next rows, the first of which is `row` of the reader of the group."""
         self.places.append((self.read, row))

@@ -82,7 +82,8 @@ class Lane:
 
     def fill(self, wanted: int) -> None:
         """Read until so many rows can be drawn, or none is left."""
-        while self.available < wanted and not self.ended:
+        # The shuffle buffer is not kept back for rows that do not come: the last draws are made at once.
+        while (self.available < wanted or self.rows.is_at_end) and not self.ended:
             pool = next(self._pools, None)
             self.following = self.rows.next
             if pool is None:
