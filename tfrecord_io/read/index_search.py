@@ -81,7 +81,8 @@ def search_indexes(scan: AnyScan, row_filter: RowFilter | None) -> AnyScan | Non
     indexes: list[Source | None] = column_indexes(scan.sources)
     matches: list[Result] = []
     if any(indexes):
-        matches = column_search(scan, row_filter, _wanted_columns(scan)).files(scan.sources, indexes=indexes)
+        wanted = _wanted_columns(scan) if _names_columns(scan) else None
+        matches = column_search(scan, row_filter, wanted).files(scan.sources, indexes=indexes)
     if row_filter is None and scan.options.damage.inspects and any(match is None for match in matches):
         return None  # a record may be left out
     while any(matches):
@@ -99,10 +100,12 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
     """Why column indexes are not searched; empty if they are."""
     if not scan.may_be_indexed:
         return "no file has one"
-    if row_filter is None and _wanted_columns(scan) is None:
+    if row_filter is None and not _names_columns(scan):
         return "no filter is given, and no columns are named"
     if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
         return "no filter is given, and the files are small"
+    if row_filter is None and _wanted_columns(scan) is None:
+        return "no filter is given, and an index has no such columns"
     damage = scan.options.damage
     inspects = row_filter is None and damage.inspects
     _, to_drop = damage.split_offset(scan.selection.offset)
@@ -139,17 +142,20 @@ def column_search(scan: Scan, row_filter: RowFilter | None, wanted: WantedColumn
     return ColumnSearch(parts, pa.schema(fields_of_filter), constants, wanted)
 
 
-def _wanted_columns(scan: Scan) -> WantedColumns | None:
-    """The columns of a scan, if indexes may stand for its files: with others in a record it would be the same.
+def _names_columns(scan: Scan) -> bool:
+    """True if the columns are named, or declared, so that others in a record change nothing.
 
-    So the columns are named, or declared; a pattern also selects features that no schema names.
+    A pattern also selects features that no schema names.
     """
-    options, entries = scan.options, scan.selection.columns
-    is_declared = scan.resolved.source == "schema="
-    if not is_declared and (
-        entries is None or any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
-    ):
-        return None
+    if scan.resolved.source == "schema=":
+        return True
+    entries = scan.selection.columns
+    return entries is not None and not any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
+
+
+def _wanted_columns(scan: Scan) -> WantedColumns | None:
+    """The columns of a scan that `_names_columns`, if indexes may stand for its files; else None."""
+    options = scan.options
     fields = indexed_fields(scan, scan.features.names) if options.record_type is None else []
     if not fields:
         return None
