@@ -21,8 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tfrecord_io.bytes import PlainStream, RecoveringStream, open_decompressed
-from tfrecord_io.errors import CompressionError
+from tfrecord_io import RecordWriter, dataset, open_reader
+from tfrecord_io.bytes import open_decompressed
+from tfrecord_io.errors import CompressionError, DamagedDataWarning
 from tfrecord_io.kit import CODECS, Codec
 
 
@@ -259,21 +260,28 @@ class CodecSuite(ABC):
             assert "other data after" in str(error)
             assert stream.raw_offset == len(compressed)
 
-    def test_damage_is_passed_as_a_gap(self) -> None:
-        """By readers with ``on_error="skip"``, which get the bytes before it."""
-        compressed = bytearray(self.elsewhere(records(4000)))
+    def test_damage_is_passed_over(self, tmp_path: Path) -> None:
+        """By readers with ``on_error="skip"``, which have all records before it."""
+        payloads = [records(20, seed=n) for n in range(200)]
+        with RecordWriter(tmp_path / "plain") as writer:
+            for payload in payloads:
+                writer.write(payload)
+        compressed = bytearray(self.elsewhere((tmp_path / "plain").read_bytes()))
         middle = len(compressed) // 2
         compressed[middle : middle + 8] = b"\xff" * 8
-        stream = RecoveringStream(
-            PlainStream(io.BytesIO(compressed), "file.tfrecord", b"", len(compressed)), self.codec
-        )
-        out, buffer = bytearray(), memoryview(bytearray(10_000))
-        while n := stream.readinto(buffer):
-            out += buffer[:n]
-        expected = self.decodable(bytes(compressed[: middle - 1]))
-        assert out[: len(expected)] == expected
-        assert [gap.begin for gap in stream.gaps] == sorted(gap.begin for gap in stream.gaps)
-        assert stream.gaps
+        path = tmp_path / f"a.tfrecord{self.codec.suffixes[0]}"
+        path.write_bytes(compressed)
+        intact = len(self.decodable(bytes(compressed[: middle - 1])))
+        ends = itertools.accumulate(len(payload) + 16 for payload in payloads)  # with lengths and checksums
+        before = payloads[: sum(end <= intact for end in ends)]
+        reader = open_reader(dataset(path, record_type="bytes"), on_error="skip")
+        with pytest.warns(DamagedDataWarning):
+            read_records = reader.read_all().column(0).to_pylist()
+        assert read_records[: len(before)] == before
+        assert {*read_records} <= {*payloads}
+        begins = [region.begin or 0 for region in reader.report.skipped]
+        assert begins
+        assert begins == sorted(begins)
 
     def test_decompression_bomb_is_streamed_in_bounded_memory(self) -> None:
         size = 256 << 20
