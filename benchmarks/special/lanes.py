@@ -50,6 +50,8 @@ def _write(folder: Path) -> None:
     tfr.write_tfrecord(floats, folder / "files@16.tfrecord", schema=schema)
     tfr.write_tfrecord(floats, folder / "indexed.tfrecord", schema=schema, write_index=True)
     tfr.write_tfrecord(floats, folder / "plain.tfrecord", schema=schema)
+    scalars = {f"x{column}": rng.standard_normal(FLOATS, "float32") for column in range(8)}
+    tfr.write_tfrecord({**scalars, "y": y}, folder / "scalars.tfrecord", write_index=True)
     images = [rng.bytes(8192) for _ in range(BYTES)]
     tfr.write_tfrecord({"x": images, "y": y[:BYTES]}, folder / "bytes.tfrecord", write_index=True)
 
@@ -59,12 +61,13 @@ def measure(repeat: int = 7) -> tuple[str, bool]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         _write(folder)
-        files, indexed, plain, images = (
-            str(folder / f"{file}.tfrecord") for file in ("files@16", "indexed", "plain", "bytes")
+        files, indexed, scalars, plain, images = (
+            str(folder / f"{file}.tfrecord") for file in ("files@16", "indexed", "scalars", "plain", "bytes")
         )
         cases = {  # what is compared with what, and the most times as long
             "16 files": (Way(files), Way(files, None), 1.05),
             "one file with its index": (Way(indexed), Way(indexed, None), 1.05),
+            "nine scalar columns, with their index": (Way(scalars), Way(scalars, None), 1.05),
             "rows of 8 KiB, with their index": (Way(images), Way(images, None), 1.05),
             "8 workers of the file with its index, beside one": (Way(indexed, workers=8), Way(indexed), 1.3),
             "byte ranges, first epoch": (Way(plain), Way(plain, None), 1.1),
