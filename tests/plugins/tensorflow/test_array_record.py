@@ -152,6 +152,13 @@ def test_keywords_that_do_not_apply(tmp_path: Path, keywords: Any, error: type[E
     assert list(tmp_path.iterdir()) == [source]
 
 
+@pytest.mark.parametrize("on_error", ["collect", "skip"])
+def test_records_of_a_dataset_that_leaves_out_damage(tmp_path: Path, on_error: Any) -> None:
+    source, target = tfrecords(tmp_path / "a.tfrecord", PAYLOADS[3:]), tmp_path / "a.array_record"
+    tfr.convert(tfr.dataset(source, record_type="bytes", on_error=on_error), target)
+    assert read(target) == PAYLOADS[3:]
+
+
 def test_existing_files(tmp_path: Path) -> None:
     source, target = tfrecords(tmp_path / "a.tfrecord"), tmp_path / "a.array_record"
     target.write_bytes(b"kept")

@@ -250,7 +250,7 @@ def to_array_record(
     if level and not (level.isascii() and level.isdecimal() and len(level) < 3):
         raise ValueError(f"record_compression={record_compression!r}: expected a level, as in 'zstd:19'")
     places = {key: keywords.pop(key) for key in _PLACES & keywords.keys()}
-    storage = CallSource(source).options(ExportOptions, **places)
+    storage = ExportOptions.from_keywords(places)
     if keywords.pop("record_type", None) not in (None, "bytes"):
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
