@@ -420,6 +420,17 @@ def test_the_names_of_classes_of_a_key_with_a_slash(tmp_path: Path) -> None:
     assert tfr.read_table(copied)["a/b"].to_pylist() == ["dog", "cat"]
 
 
+def test_the_features_of_a_list_of_datasets_are_not_copied(tmp_path: Path) -> None:
+    source = tmp_path / "mine" / "1.0.0"
+    tfr.formats.write_tfds({"x": [1, 0]}, source, class_names={"x": ["cat", "dog"]})
+    kinds = set()
+    for count in (1, 2):
+        path = tmp_path / f"copy{count}" / "1.0.0"
+        tfr.formats.write_tfds([tfr.dataset(source)] * count, path)
+        kinds.add(features_of(path)["x"]["pythonClassName"].rpartition(".")[2])
+    assert kinds == {"Scalar"}
+
+
 def test_a_copy_of_a_dataset_with_a_folder_for_each_split(data: Path, tmp_path: Path) -> None:
     source = Path(shutil.copytree(data / "tfds" / "episodes", tmp_path / "episodes"))
     (file,) = source.glob("*.tfrecord-*")

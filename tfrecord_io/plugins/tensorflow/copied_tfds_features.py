@@ -33,8 +33,10 @@ class SourceFeatures:
     @classmethod
     def from_data(cls, data: Any) -> SourceFeatures | None:
         """Features of a Reader or a Dataset with a stated schema or a ``features.json``; None for other data."""
+        if isinstance(data, list | tuple):  # of several datasets, whose features may differ
+            return None
         scans = [data.scan] if isinstance(data, Reader) else CallSource(data).datasets
-        if len(scans) != 1 or scans[0].resolved.source not in (Source.TFDS_FEATURES, "schema="):
+        if not scans or scans[0].resolved.source not in (Source.TFDS_FEATURES, "schema="):
             return None
         folder = scans[0].description_folder()
         if folder is None:
