@@ -40,6 +40,13 @@ def test_other_labels_need_no_word(tmp_path: Path, labels: Any) -> None:
     tfr.write_tfrecord(frame[[]], tmp_path / "b.tfrecord")
 
 
+@pytest.mark.filterwarnings("error")
+def test_no_word_about_labels_of_a_frame_that_is_refused(tmp_path: Path) -> None:
+    frame = pd.DataFrame([[1, 2]] * 2, columns=pd.Index(["a", 1]), index=pd.Index([b"a", "b"]))
+    with pytest.raises(tfr.errors.EncodeError, match="bytes, str are mixed types"):
+        tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+
+
 def test_integers_in_levels_with_missing_values_are_exact(tmp_path: Path) -> None:
     """pandas gives the values of such a level as floats."""
     levels = [["a", "b", "c"], [2**53 + 1, None, 3], [1, 2, 2]]

@@ -87,9 +87,6 @@ def table_of_frame(
     table = _improve_columns(frame, table, prepared=prepared, exact=exact, nan_to_null=nan_to_null)
     if may_have_categories or pd.DatetimeTZDtype in kinds:
         table = _keep_zones(frame, table)
-    if frame.columns.nlevels > 1 or frame.columns.inferred_type not in _RESTORED:
-        table = _add_labels(frame, table)
-        _warn_of_labels(frame, table)
     if table.num_columns > frame.shape[1]:
         _refuse_mixed_levels(frame, table)
         for level, values in complex_levels.items():
@@ -97,6 +94,9 @@ def table_of_frame(
             assert tensors is not None
             prepared[frame.shape[1] + level] = tensors
         table = _nulls_at(table, [frame.shape[1] + level for level in complex_levels])
+    if frame.columns.nlevels > 1 or frame.columns.inferred_type not in _RESTORED:
+        table = _add_labels(frame, table)
+        _warn_of_labels(frame, table)
     table = replace_columns(table, geometries)
     changes = {name: sparse_entry(fill) for name, fill in fills.items()}
     if has_levels or pd.ArrowDtype in kinds:
