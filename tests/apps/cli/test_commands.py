@@ -498,6 +498,18 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
 
 
+def test_storage_options_of_a_query_are_not_for_a_local_target(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whose path may have what is the end of a protocol elsewhere."""
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a:").mkdir()
+    shown = run("sql", "SELECT 1 AS x", "-o", "./a://b.tfrecord", "--storage-option", "anon=true")
+    assert shown.exit_code == 0, shown.output
+    assert tfr.count(tmp_path / "a:" / "b.tfrecord") == 1
+
+
 def test_sql_writes_its_result_to_stdout(words: Path) -> None:
     done = piped(b"", "sql", "--json", f"SELECT id FROM '{words}'", "-o", "-")
     assert (done.returncode, json.loads(done.stderr)["records"]) == (0, 3)

@@ -298,6 +298,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
     from tfrecord_io.apps.adapters.duckdb import open_query
     from tfrecord_io.apps.cli import output as printed
+    from tfrecord_io.store import Location
 
     names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata", "txn")
     writing = {name: value for name in names if (value := keywords.pop(name)) is not None}
@@ -305,7 +306,9 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
     output, on_stderr = (None, False) if output is None else output_path(output)
     with open_query(query, target=output, **keywords) as stream:
         if output is not None:
-            report = _write_rows(stream, output, writing, keywords["storage_options"] if "://" in output else None)
+            report = _write_rows(
+                stream, output, writing, keywords["storage_options"] if Location.is_url(output) else None
+            )
             written = {name: getattr(report, name) for name in ("path", "records", "bytes")}
             done = " appended" if writing.get("mode") == "append" else ""
             text = f"{printable(report.path)}: {counted(report.records, 'record')}{done}"
