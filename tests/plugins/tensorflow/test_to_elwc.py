@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 import warnings
 from pathlib import Path
@@ -141,3 +142,21 @@ def test_frames_with_an_index(tmp_path: Path) -> None:
     frame = pd.DataFrame(ROWS | {"clicks": np.array([3, 0, 2], "int8")}).set_index("query")
     assert tfr.formats.write_elwc(frame, tmp_path / "a", by="query").records == 2
     assert [len(message.examples) for message in parsed(tmp_path / "a")] == [2, 1]
+
+
+def test_storage_options_and_threads_are_those_of_the_target(tmp_path: Path) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory", skip_instance_cache=True)
+    path = f"{tmp_path}/a"
+    report = tfr.formats.write_elwc(ROWS, path, by="query", storage_options=memory, threads=1)
+    assert memory.size(path) == report.bytes
+    with pytest.raises(ValueError, match="storage_options= is for URLs"):
+        tfr.formats.write_elwc(ROWS, path, by="query", storage_options={"anon": True})
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_target_that_cannot_be_begun_leaves_no_writer_open(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord").write_bytes(b"")
+    with pytest.raises(FileExistsError):
+        tfr.formats.write_elwc(ROWS, tmp_path / "a.tfrecord", by="query", mode="error")
+    gc.collect()

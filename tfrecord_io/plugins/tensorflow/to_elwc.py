@@ -29,7 +29,10 @@ from tfrecord_io.typing import (
 from tfrecord_io.write import PayloadSink
 
 _ENCODING = {"column_encoding", "float64", "nan_to_null", "index", "threads"}
-_WRITING = {"compression", "compression_level", "shards", "max_shard_bytes", "write_index", "mode", "progress"}
+_WRITING = {
+    *("compression", "compression_level", "shards", "max_shard_bytes", "write_index"),
+    *("mode", "threads", "storage_options", "filesystem", "progress"),
+}
 _BATCH_BYTES = 16 << 20
 _RECORDS = pa.schema([("record", pa.large_binary())])
 
@@ -128,7 +131,10 @@ def write_elwc(
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
     source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
     lists = _Lists(source.schema, by, [context] if isinstance(context, str) else list(context), encoding)
-    report = write_tfrecord(lists.records(source.batches), path, **writing.changes)
+    try:
+        report = write_tfrecord(lists.records(source.batches), path, **writing.changes)
+    finally:
+        lists.discard()
     return replace(report, columns=(*lists.examples.names, *lists.contexts.names), rounded=lists.rounded)
 
 
@@ -190,20 +196,21 @@ class _Lists:
         yield _batch([])
         examples, contexts = self.examples.writer, self.contexts.writer
         waiting, size = list[bytes](), 0
-        try:
-            for record in self._join_lists(batches):
-                waiting.append(record)
-                size += len(record)
-                if size > _BATCH_BYTES:
-                    yield _batch(waiting)
-                    waiting, size = [], 0
-            yield _batch(waiting)
-            examples.rounding.merge(contexts.rounding)
-            self.rounded = dict(examples.rounding.counts)
-            examples.close()  # with one warning for both
-        finally:
-            contexts.discard()
-            examples.discard()
+        for record in self._join_lists(batches):
+            waiting.append(record)
+            size += len(record)
+            if size > _BATCH_BYTES:
+                yield _batch(waiting)
+                waiting, size = [], 0
+        yield _batch(waiting)
+        examples.rounding.merge(contexts.rounding)
+        self.rounded = dict(examples.rounding.counts)
+        examples.close()  # with one warning for both
+
+    def discard(self) -> None:
+        """Discard the rows that are in no record yet."""
+        self.examples.writer.discard()
+        self.contexts.writer.discard()
 
     def _join_lists(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         row, key, shared, parts = 0, None, b"", list[bytes]()
