@@ -8,6 +8,7 @@ import io
 import os
 import pickle
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -395,3 +396,14 @@ def test_binary_file_objects_that_carry_a_schema(engine: str, tmp_path: Path) ->
         pytest.warns(tfr.errors.SchemaWarning),
     ):
         tfr.read_table(pipe)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("schema", [None, {"n": "int64"}])
+def test_a_reader_keeps_no_batch_that_it_has_delivered(tmp_path: Path, threads: int, schema: Any) -> None:
+    path = numbers(tmp_path / "a", 90)
+    with tfr.open_reader(tfr.dataset(path, threads=threads), batch_size=30, schema=schema) as reader:
+        for batch in reader:
+            delivered = weakref.ref(batch)
+            del batch
+            assert delivered() is None

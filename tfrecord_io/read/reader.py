@@ -196,8 +196,7 @@ class Reader(BatchStream):
             verdict.observe(chunk)
             parts, error, intact = self._parts(chunk)
             if planned.absent is not None:
-                for _, batch in parts:
-                    planned.absent.observe(batch)
+                planned.absent.observe(*(batch for _, batch in parts))  # this generator keeps none in a variable
             last, ends = chunk.record_of(intact), chunk.ends_batch
             self._count_files(chunk, intact, None if error is None else last.file)
             revision: SchemaRevision | TFRecordError | None = chunk.revision

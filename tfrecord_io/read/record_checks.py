@@ -58,9 +58,9 @@ class AbsentColumns:
         self._issue = issue
         self._fields = [f for f in columns if f.required is None and f.default is None and not t.is_null(f.type)]
 
-    def observe(self, batch: pa.RecordBatch) -> None:
-        """Drop the columns that have a value in the batch."""
-        if self._fields:
+    def observe(self, *batches: pa.RecordBatch) -> None:
+        """Drop the columns that have a value in one of the batches."""
+        for batch in batches if self._fields else ():
             rows = len(batch)
             self._fields = [f for f in self._fields if batch.column(f.column).null_count == rows]
 
