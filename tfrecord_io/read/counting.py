@@ -117,8 +117,8 @@ def count(
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
-    meter = ProgressMeter(options.progress, sources.bytes, "bytes") if options.progress else nullcontext()
-    with meter as bar:
+    is_wanted = options.progress is not False  # a function may be an object that is false, such as an empty list
+    with ProgressMeter(options.progress, sources.bytes, "bytes") if is_wanted else nullcontext() as bar:
         if reads_all:
             numbers = count_by_reading(
                 sources, record_counts, check_crc=True, recover=recovery, threads=threads, progress=bar

@@ -239,7 +239,8 @@ class Writer(PublishingWriter):
             self._sink.expect(source.rows)
         encoder = self._encoder or self._compile(source.schema, self._sink.known_schema)
         total = None if source.rows is None else self._rows + source.rows
-        progress = ProgressMeter(options.progress, total, "rows", self._rows) if options.progress else None
+        is_shown = options.progress is not False
+        progress = ProgressMeter(options.progress, total, "rows", self._rows) if is_shown else None
         with (
             progress or nullcontext(),
             closing(self._write_pieces(source.fit_to(encoder.plan.schema, "the data"), encoder)) as written,

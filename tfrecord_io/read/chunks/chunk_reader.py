@@ -76,7 +76,7 @@ class ChunkReader:
         self._options, self._selection = options, selection
         self._ahead, self._whole = ahead, whole
         self._prefetcher = prefetcher or SourcePrefetcher(sources, stream=reads_on(selection))
-        if progress is None and options.progress:
+        if progress is None and options.progress is not False:
             from tfrecord_io.base import ProgressMeter
 
             progress = ProgressMeter(options.progress, Sources.of(sources).bytes, "bytes")

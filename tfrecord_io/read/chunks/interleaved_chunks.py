@@ -83,7 +83,7 @@ class InterleavedChunks:
     def may_read(sources: Sequence[Source], options: ScanOptions) -> bool:
         """True if files may be read so: plain ones of this machine, of which no damaged record is left out."""
         is_plain = options.compression in (CODECS.INFER, CODECS.PLAIN, None)
-        is_strict = options.damage.is_strict and not options.progress
+        is_strict = options.damage.is_strict and options.progress is False
         return is_plain and is_strict and all(map(_is_plain_file, sources))
 
     def decode_by(
