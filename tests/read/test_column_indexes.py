@@ -34,6 +34,20 @@ def ways_of_reading(path: Any, **options: Any) -> dict[str, int]:
     return Counter(file.read for file in explanation.files)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({}, "used"),
+        ({"on_error": "skip"}, "not searched: damage is to be left out, wherever it is"),
+        ({"on_error": "skip", "record_type": "example"}, "not searched: damage is to be left out, wherever it is"),
+        ({"record_type": "example"}, "not searched: no filter is given, and an index does not stand for such columns"),
+    ],
+)
+def test_why_an_index_is_not_searched(tmp_path: Path, options: dict[str, Any], text: str) -> None:
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord", write_index=["n"])
+    assert tfr.dataset(tmp_path / "a.tfrecord", **options).select(["n"]).explain().index == text
+
+
 @pytest.mark.parametrize("path", ["a.tfrecord", "d/", "train@3", "train.tfrecord@2"])
 def test_what_was_just_written_is_read_from_its_index(tmp_path: Path, path: str) -> None:
     for number in range(2):

@@ -104,8 +104,6 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
         return "no filter is given, and no columns are named"
     if row_filter is None and not all(map(_is_worth_a_look, scan.sources)):
         return "no filter is given, and the files are small"
-    if row_filter is None and _wanted_columns(scan) is None:
-        return "no filter is given, and an index has no such columns"
     damage = scan.options.damage
     inspects = row_filter is None and damage.inspects
     _, to_drop = damage.split_offset(scan.selection.offset)
@@ -117,6 +115,8 @@ def reason_not_to_search(scan: AnyScan, row_filter: RowFilter | None) -> str:
         return "the files are compressed"
     if not scan.sources.can_be_read_again:
         return "the files can be read once only"
+    if row_filter is None and _wanted_columns(scan) is None:  # the last question, as it makes a field of each column
+        return "no filter is given, and an index does not stand for such columns"
     return ""
 
 
