@@ -48,7 +48,7 @@ _HOMES = {
     "Ragged": "arrow.output.to_numpy",  # Rows of values, one after another
     "TensorLists": "arrow.output.to_numpy",  # Rows of lists of tensors of several shapes
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
-    "PythonRows": "arrow.output.to_python",  # The rows of a table as lines of JSON
+    "JsonRows": "arrow.output.to_python",  # The rows of a table as lines of JSON
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them

@@ -42,7 +42,7 @@ from tfrecord_io.columns.arrow.output.to_numpy import Dense as Dense
 from tfrecord_io.columns.arrow.output.to_numpy import Ragged as Ragged
 from tfrecord_io.columns.arrow.output.to_numpy import TensorLists as TensorLists
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
-from tfrecord_io.columns.arrow.output.to_python import PythonRows as PythonRows
+from tfrecord_io.columns.arrow.output.to_python import JsonRows as JsonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.plain_values import plain_array as plain_array
@@ -96,6 +96,7 @@ __all__ = [
     "ImageForm",
     "ImageHeader",
     "InferredSchema",
+    "JsonRows",
     "KindCount",
     "MessageBatchBuilder",
     "NamePattern",
@@ -106,7 +107,6 @@ __all__ = [
     "PieceMemory",
     "PixelReader",
     "Projection",
-    "PythonRows",
     "Ragged",
     "RawImageForm",
     "RawImages",

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.columns.arrow.output.to_python import PythonRows, json_value
+from tfrecord_io.columns.arrow.output.to_python import JsonRows, json_value
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_lines_by_column_equal_those_by_row(rows: Any) -> None:
     types = [pa.int64(), pa.float32(), pa.string(), pa.bool_(), pa.list_(pa.float32())]
     schema = pa.schema(list(zip(["n", "x", '100% "s"', "b", "l"], types, strict=True)))
     table = pa.Table.from_pylist(rows, schema)
-    assert PythonRows(table).json_lines() == [json.dumps(json_value(record)) for record in table.to_pylist()]
-    assert PythonRows(table.select([])).json_lines() == ["{}"] * len(rows)
+    assert JsonRows(table).json_lines() == [json.dumps(json_value(record)) for record in table.to_pylist()]
+    assert JsonRows(table.select([])).json_lines() == ["{}"] * len(rows)

@@ -33,7 +33,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
     rounding_error,
 )
 from tfrecord_io.base import LIMITS, Expansion
-from tfrecord_io.columns import Column, Projection, PythonRows, arrow_file
+from tfrecord_io.columns import Column, JsonRows, Projection, arrow_file
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.kit import FORMATS, ProgressMeter, for_cli, printable
 from tfrecord_io.store import Source
@@ -55,7 +55,7 @@ _ISO_DURATION = re.compile(r"P(?:(-?[0-9]+)D)?(?:T(?:([0-9]+)H)?(?:([0-9]+)M)?(?
 _COUNT = re.compile(r"(-?[0-9]+) ((?:milli|micro|nano)?seconds)")
 _CLOCK_COUNT = re.compile(rf"^{_COUNT.pattern.replace('-?', '')}$")
 _NANOSECONDS = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3, "nanoseconds": 1}
-_BASE64 = pa.struct([(PythonRows.BYTES_KEY, pa.string())])
+_BASE64 = pa.struct([(JsonRows.BYTES_KEY, pa.string())])
 _TEXT = re.compile(rb'(?<=[:\[,])(\s*)"(-?Infinity|NaN)"(?=\s*[,\]}])')
 _LONG_INTEGER = re.compile(rb"[:\[,\s-][0-9]{16,}[,\]}\s]")  # beyond which float64 does not have each
 _NUMBERS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
@@ -287,7 +287,7 @@ class JsonWriter(AbstractContextManager["JsonWriter"]):
             column = Column(batch.column(at).type).to_plain_form(batch.column(at))
             batch = batch.set_column(at, batch.schema.field(at).with_type(column.type), column)
         for begin in range(0, len(batch), rows):
-            lines = PythonRows(pa.Table.from_batches([batch.slice(begin, rows)])).json_lines()
+            lines = JsonRows(pa.Table.from_batches([batch.slice(begin, rows)])).json_lines()
             self._sink.write(("\n".join(lines) + "\n").encode())
 
 
@@ -488,13 +488,11 @@ def _bytes(array: pa.Array) -> pa.Array:
     values = []
     for missing, text in zip(nulls, texts, strict=True):
         if not missing and text is None:
-            raise pa.ArrowInvalid(f'an object with the key "{PythonRows.BYTES_KEY}" has no text')
+            raise pa.ArrowInvalid(f'an object with the key "{JsonRows.BYTES_KEY}" has no text')
         try:
             values.append(None if missing else base64.b64decode(text, validate=True))
         except (binascii.Error, ValueError) as error:
-            raise pa.ArrowInvalid(
-                f'the text of an object with the key "{PythonRows.BYTES_KEY}" is not base64'
-            ) from error
+            raise pa.ArrowInvalid(f'the text of an object with the key "{JsonRows.BYTES_KEY}" is not base64') from error
     return pa.array(values, pa.binary())
 
 

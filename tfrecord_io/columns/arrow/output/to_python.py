@@ -155,7 +155,7 @@ def json_value(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-class PythonRows:
+class JsonRows:
     """The rows of a table as JSON."""
 
     BYTES_KEY = _BYTES_KEY  # in JSON, bytes are an object with this key alone
@@ -166,7 +166,7 @@ class PythonRows:
     def json_lines(self) -> list[str]:
         """Each row as JSON in one line, made column by column: several times as fast as row by row.
 
-        >>> PythonRows(pa.table({"x": [1, None], "s": ["a", "b"]})).json_lines()
+        >>> JsonRows(pa.table({"x": [1, None], "s": ["a", "b"]})).json_lines()
         ['{"x": 1, "s": "a"}', '{"x": null, "s": "b"}']
         """
         table = self._table
