@@ -21,6 +21,7 @@ TOPICS = {
     ".": {
         "layout",
         "near",
+        "tiers",
         "planted",
         "notebook",
         "public_api",

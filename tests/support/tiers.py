@@ -93,6 +93,12 @@ def uses_server(item: pytest.Item) -> bool:
     return not SERVERS.isdisjoint(names)
 
 
+def uses_browser(item: pytest.Item) -> bool:
+    """True if a case takes the page of a browser; a parameter of this name is a page of the documentation."""
+    is_parameter = hasattr(item, "callspec") and BROWSER in item.callspec.params
+    return BROWSER in getattr(item, "fixturenames", ()) and not is_parameter
+
+
 def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
     """Leave out storms, tests with servers or a browser, and functions of more than `limit` seconds.
 
@@ -103,7 +109,7 @@ def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> It
         name = function_of(item)
         is_slow = name in slow and not (has_laws and name.startswith("laws/"))
         is_heavy = is_slow or item.get_closest_marker("storm") is not None
-        if not is_heavy and not uses_server(item) and BROWSER not in getattr(item, "fixturenames", ()):
+        if not is_heavy and not uses_server(item) and not uses_browser(item):
             yield item
 
 
