@@ -14,7 +14,7 @@ _HOMES = {
     # ---- read
     "Scan": "kit.scan_facade",  # A read as a value: narrow it, split it, send it, open it
     "LiveScan": "kit.scan_facade",  # A scan whose files are looked up again at each use
-    "Options": "base",  # Keywords of a call, checked: the base of all options, and those of places
+    "Options": "base",  # Keywords of a call that takes a path, checked: the base of all options
     "ReadOptions": "base",  # Keywords of reading, checked
     "Condition": "base",  # A condition on rows as a tree of calls, columns and literals
     "Operator": "base",  # A row of this table

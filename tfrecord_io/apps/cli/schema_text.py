@@ -78,7 +78,7 @@ def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[tfre
     asked = options.for_inspection()
     files = CallSource(path).found_files(asked)
     scan = files.plan_scan(only_sample=True, uses_saved=False).close()
-    # Again, as the sample may have fixed sizes that other features state, which later records change.
+    # Once more: a size that another feature states is now that of the sample, and later records may have others.
     schema = Overrides(options.schema_overrides).apply(scan.features)
     of_files = {name: value for name, value in keywords.items() if name != "schema_overrides"}
     return schema, schema.save(dataset(path, **of_files))

@@ -310,24 +310,24 @@ def _holds_tensors(type_: pa.DataType) -> bool:
 
 
 def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:
-    """Refuse two columns that become one feature, and a companion under the name of a feature that states sizes.
+    """Refuse two columns that become one feature, and a companion with the name of a feature that states sizes.
 
-    A column of the latter name is compared with the sizes.
+    A column may have the name of such a feature: its values are compared with the sizes.
     """
-    owners, arrays, companions = dict[str, str](), dict[str, str](), set[str]()
+    owners, stated, companions = dict[str, str](), dict[str, str](), set[str]()
     for column, parts in zip(fields, columns, strict=True):
         for leaf in parts:
-            names_beside = leaf.companions
-            for name in (leaf.feature, *names_beside):
+            leaf_companions = leaf.companions
+            for name in (leaf.feature, *leaf_companions):
                 if name in owners:
                     first, second = printable(owners[name]), printable(column.name)
                     reason = f"the columns '{first}' and '{second}' would both be written as this feature"
                     raise EncodeError(reason, feature=name, hint="rename one of them")
                 owners[name] = column.name
-            companions.update(names_beside)
+            companions.update(leaf_companions)
             for name in () if leaf.shape_source is None else leaf.shape_source.features:
-                arrays.setdefault(name, column.name)
-    for name, array in arrays.items():
+                stated.setdefault(name, column.name)
+    for name, array in stated.items():
         if name in companions:
             reason = f"it states the shape of '{printable(array)}', and is a companion of '{printable(owners[name])}'"
             raise EncodeError(reason, feature=name, hint="rename one of the columns")
