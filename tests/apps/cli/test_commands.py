@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -498,6 +499,7 @@ def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) ->
     assert run("sql", query, "-o", tmp_path / "out.xlsx").exit_code != 0
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such name of a directory")
 def test_storage_options_of_a_query_are_not_for_a_local_target(
     run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -146,7 +146,7 @@ def test_frames_with_an_index(tmp_path: Path) -> None:
 
 def test_storage_options_and_threads_are_those_of_the_target(tmp_path: Path) -> None:
     memory = pytest.importorskip("fsspec").filesystem("memory", skip_instance_cache=True)
-    path = f"{tmp_path}/a"
+    path = (tmp_path / "a").as_posix()
     report = tfr.formats.write_elwc(ROWS, path, by="query", storage_options=memory, threads=1)
     assert memory.size(path) == report.bytes
     with pytest.raises(ValueError, match="storage_options= is for URLs"):
