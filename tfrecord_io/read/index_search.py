@@ -154,7 +154,7 @@ def _names_columns(scan: Scan) -> bool:
 
 
 def _wanted_columns(scan: Scan) -> WantedColumns | None:
-    """The columns of a scan that `_names_columns`, if indexes may stand for its files; else None."""
+    """The columns of a scan, of which `_names_columns` is true, if indexes may stand for its files; else None."""
     options = scan.options
     fields = indexed_fields(scan, scan.features.names) if options.record_type is None else []
     if not fields:
