@@ -30,7 +30,8 @@ import pytest
 from rounds import TIER
 
 LIMIT = 0.1  # seconds of CPU of a case of the first tier
-LONG = 1.0  # of a case of the fast one, but for laws
+LONG = 1.0  # of a case of the fast one, but for `KEPT`
+KEPT = ("laws/", "test_layout.py", "test_rooms.py")  # laws, and what tells that a change of the tree is not done
 SLOW = Path(__file__).parent.parent / "slow_tests.txt"
 SERVERS = {
     *("s3", "gcs", "azure", "bucket", "conditional", "web", "chaos", "dying", "example_buckets"),
@@ -99,15 +100,15 @@ def uses_browser(item: pytest.Item) -> bool:
     return BROWSER in getattr(item, "fixturenames", ()) and not is_parameter
 
 
-def light_tests(items: list[pytest.Item], limit: float, *, has_laws: bool) -> Iterator[pytest.Item]:
+def light_tests(items: list[pytest.Item], limit: float, *, kept: tuple[str, ...] = ()) -> Iterator[pytest.Item]:
     """Leave out storms, tests with servers or a browser, and functions of more than `limit` seconds.
 
-    With `has_laws`, all laws are kept.
+    Files and folders that are `kept` have no limit.
     """
     slow = {name for name, seconds in slow_tests().items() if seconds > limit}
     for item in items:
         name = function_of(item)
-        is_slow = name in slow and not (has_laws and name.startswith("laws/"))
+        is_slow = name in slow and not name.startswith(kept)
         is_heavy = is_slow or item.get_closest_marker("storm") is not None
         if not is_heavy and not uses_server(item) and not uses_browser(item):
             yield item
@@ -127,9 +128,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen: set[pytest.Item]
     match TIER:
         case "first":
-            chosen = set(first_cases(light_tests(brief, LIMIT, has_laws=False)))
+            chosen = set(first_cases(light_tests(brief, LIMIT)))
         case "fast":
-            chosen = set(covering_cases([*light_tests(brief, LONG, has_laws=True)], matrices_only=False))
+            chosen = set(covering_cases([*light_tests(brief, LONG, kept=KEPT)], matrices_only=False))
         case _:
             chosen = set(covering_cases(brief, matrices_only=True))
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
