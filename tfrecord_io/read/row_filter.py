@@ -58,14 +58,15 @@ class RowFilter:
         """
         written = condition_of(filters)
         named = written.columns
-        places = {name: schema.get_field_index(name) for name in named}  # the names of 10^5 columns are not listed
-        if (missing := next((name for name, place in places.items() if place < 0), None)) is not None:
+        places = list(map(schema.get_field_index, named))  # the names of 10^5 columns are not listed
+        if -1 in places:
+            missing = named[places.index(-1)]
             advice = did_you_mean(missing, schema.names, lists_names=True)
             raise FeatureNotFoundError("the filter names a column that does not exist", feature=missing, hint=advice)
         try:
             condition = type_literals(written, schema)
-            arrays = [pa.nulls(0, schema.field(name).type) for name in condition.columns]
-            empty = pa.RecordBatch.from_arrays(arrays, condition.columns)
+            fields = list(map(schema.field, condition.columns))
+            empty = pa.RecordBatch.from_struct_array(pa.nulls(0, pa.struct(fields)))
             values = evaluate_simple(condition, empty)
             type_ = (_evaluate(condition, empty, written) if values is None else values).type
         except SchemaError as error:
@@ -73,7 +74,7 @@ class RowFilter:
             raise
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{written.text}' is not a condition: its values are {type_}, not bool")
-        return cls(condition, tuple(sorted(places, key=places.__getitem__)), written=written)
+        return cls(condition, tuple(sorted(named, key=schema.get_field_index)), written=written)
 
     @property
     def words(self) -> Condition:

@@ -322,8 +322,10 @@ class Scan:
     def gathers_categories(self) -> bool:
         """True if the categories of a column are those of all records."""
         dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        uncommon = (f for f in self.features.others.values() if not f.is_common)
-        return any(Column(f.type).has_dictionary() and f.feature not in dictionaries for f in uncommon)
+        for f in self.features.others.values():
+            if not f.is_common and Column(f.type).has_dictionary() and f.feature not in dictionaries:
+                return True
+        return False
 
     @property
     def has_values(self) -> bool:
@@ -623,9 +625,11 @@ class Scan:
             return None
         if rereads and not self.sources.can_be_read_again:
             return None
-        filter_of_features = self.row_filter.restrict_to(
-            [name for name in self.features.names if not name.startswith("!")]
-        )
+        names = set(self.features.names)
+        for name in self.row_filter.columns:
+            if name.startswith("!"):  # which ``columns=`` would leave out
+                names.discard(name)
+        filter_of_features = self.row_filter.restrict_to(names)
         return None if filter_of_features is None else EarlyFilter(self, filter_of_features)
 
     @property

@@ -15,7 +15,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -90,7 +90,8 @@ class Condition:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns, each once; for a field of a struct, that of the struct."""
-        return tuple(dict.fromkeys(part.path[0] for part in self.walk() if part.path))
+        paths = filter(None, map(attrgetter("path"), self.walk()))
+        return tuple(dict.fromkeys(map(itemgetter(0), paths)))
 
     @property
     def text(self) -> str:
@@ -132,9 +133,13 @@ class Condition:
     @cached_property
     def functions(self) -> frozenset[str]:
         """The names of the functions that are called in it; a field inside a struct is taken by one."""
-        parts = [*self.walk()]
-        calls = {part.name for part in parts if part.kind == "call"}
-        return frozenset(calls | {"struct_field" for part in parts if len(part.path) > 1})
+        functions = set()
+        for part in self.walk():
+            if part.kind == "call":
+                functions.add(part.name)
+            elif len(part.path) > 1:
+                functions.add("struct_field")
+        return frozenset(functions)
 
     @cached_property
     def _depth(self) -> int:

@@ -56,9 +56,10 @@ def condition_of(filters: Any) -> Condition:
     if isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
-        if not all(isinstance(terms, tuple | list) and all(map(_is_term, terms)) for terms in alternatives):
-            types = ", ".join(sorted({type(term).__name__ for term in terms}))
-            raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
+        for parts in alternatives:
+            if not isinstance(parts, tuple | list) or not all(map(_is_term, parts)):
+                types = ", ".join(sorted({type(term).__name__ for term in terms}))
+                raise ValueError(f"filters: a list of {types}: expected tuples (column, operator, value)")
         if not alternatives or not all(alternatives):
             shown = printable(repr(filters))
             raise ValueError(f"filters={shown}: an empty list is not a condition")

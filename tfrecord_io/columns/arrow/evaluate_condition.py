@@ -10,6 +10,7 @@ Tests: tests/columns/arrow/test_evaluate_condition_simple_conditions.py.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -51,7 +52,7 @@ def _values(part: Condition, batch: pa.RecordBatch) -> Any:
     if part.kind == "field":
         column = batch.column(part.path[0])
         return column.storage if is_compared_as_storage(column.type) else column
-    arguments = [_values(argument, batch) for argument in part.arguments]
+    arguments = list(map(partial(_values, batch=batch), part.arguments))
     if part.is_comparison:
         arguments = _unify_argument_types(*arguments)
     elif part.name in _OF_BOOLS and not all(t.is_boolean(argument.type) for argument in arguments):
@@ -85,7 +86,9 @@ def _unify_argument_types(first: Any, second: Any) -> list[Any]:
 
 def is_compared_as_storage(type_: pa.DataType) -> bool:
     """True for an extension type of single values that Arrow knows nothing of."""
-    return is_value_extension(type_) and type_.extension_name not in EXTENSIONS
+    if not isinstance(type_, pa.BaseExtensionType) or type_.extension_name in EXTENSIONS:
+        return False
+    return is_value_extension(type_)
 
 
 def float16_as_float32(values: Any) -> Any:

@@ -10,6 +10,8 @@ Tests: tests/columns/arrow/test_type_literals.py and tests/laws/test_operator_ro
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
@@ -48,7 +50,7 @@ def type_literals(condition: Condition, schema: pa.Schema) -> Condition:
     part, arguments = condition, condition.arguments
     if part.kind != "call":
         return part
-    kinds = [argument.kind for argument in arguments]
+    kinds = list(map(attrgetter("kind"), arguments))
     operator = part.operator
     if operator is not None and kinds == ["literal", "field"] and (mirror := operator.mirror()) is not None:
         mirrored = Condition("call", mirror.function, arguments=arguments[::-1])
@@ -149,6 +151,8 @@ def _check_literal(value: pa.Scalar, field: pa.Field) -> None:
 def _retype_comparison(part: Condition, field: pa.Field) -> Condition:
     column, literal = part.arguments
     assert literal.value is not None
+    if literal.value.type == field.type and not t.is_float16(field.type):
+        return part
     _check_literal(literal.value, field)
     converted = _parse_literal(literal.value, field)
     exact = exact_comparison(part.name, literal.value if converted is None else converted, field.type)

@@ -115,7 +115,7 @@ class BatchBuilder:
         parsed = Schema.parse(schema)
         self.dictionaries = dictionaries or {}
         types, features = parsed.types, parsed.names
-        of_type = {key: null_bytes(type_) for key, type_ in parsed.common_types.items()}
+        of_type = dict(zip(parsed.common_types, map(null_bytes, parsed.common_types.values()), strict=True))
         row_bytes = list(map(of_type.get, map(id, types), repeat(0)))
         handed, read = dict[int, Field](), dict[int, Field]()  # where they are not the declared fields
         self._compiled: list[Maker | None] = [None] * len(types)
@@ -563,9 +563,9 @@ class Forms(NamedTuple):
 def forms_of(schema: Schema) -> Forms | None:
     """The forms of columns; None if an engine can make none of them."""
     numbers: dict[Form, int] = {}
-    of_type = {  # by the id of an object that columns of common types share
-        key: numbers.setdefault(_form_of_type(type_), len(numbers)) for key, type_ in schema.common_types.items()
-    }
+    of_type = dict[int, int]()  # by the id of an object that columns of common types share
+    for key, type_ in schema.common_types.items():
+        of_type[key] = numbers.setdefault(_form_of_type(type_), len(numbers))
     number = list(map(of_type.get, map(id, schema.types), repeat(0)))
     for at, field in schema.others.items():
         known = of_type.get(id(field.type)) if field.is_common else None

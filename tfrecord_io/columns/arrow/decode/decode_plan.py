@@ -123,7 +123,9 @@ def plan_columns(
 
 def _common_columns(schema: Schema, text: Text, promoted: Callable[[str], bool] | None) -> Iterator[PlanColumn]:
     """The features of columns of common types that say all, without a field for each of them."""
-    plans = {key: _common_plan(type_, text) for key, type_ in schema.common_types.items()}
+    plans = dict[int, PlanColumn]()
+    for key, type_ in schema.common_types.items():
+        plans[key] = _common_plan(type_, text)
     for name, type_ in zip(schema.names, schema.types, strict=True):
         plan = plans[id(type_)]
         splits = plan.kind is Kind.FLOAT and (promoted is None or promoted(name))
