@@ -165,7 +165,8 @@ class Location(NamedTuple):
         path has a lone surrogate, a ValueError.
         """
         text = Location.text_of(path)
-        _check_letters(text)
+        if not text.isascii():
+            _check_letters(text)
         if storage.filesystem is not None:
             if storage.storage_options:
                 raise ValueError("storage_options= is for URLs, and has no effect with filesystem=")
@@ -189,8 +190,6 @@ class Location(NamedTuple):
 
 def _check_letters(text: str) -> None:
     """Raise ValueError for a path that no file name of this system can be."""
-    if text.isascii():
-        return
     try:
         os.fsencode(text)  # a name whose bytes are not UTF-8 has surrogates, too, which stand for them (PEP 383)
     except UnicodeEncodeError:

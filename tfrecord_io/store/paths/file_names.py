@@ -638,7 +638,5 @@ def _number_key(match: re.Match[str]) -> str:
 
 
 def _strip_record_suffix(name: str) -> str:
-    lower = name.lower()
-    if lower.endswith(Registry.WRITTEN_SUFFIXES):
-        return next(name[: -len(suffix)] for suffix in Registry.WRITTEN_SUFFIXES if lower.endswith(suffix))
-    return name
+    suffix = next(filter(name.lower().endswith, Registry.WRITTEN_SUFFIXES), "")
+    return name[: len(name) - len(suffix)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, existing_files
@@ -43,7 +44,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         listing = listings.get(parent) if source.beside is None else source.beside
         sidecar = _first(source, suffixes, listing) if (may_have := _may_have_sidecars(source)) else None
-        if sidecar is None and source.local and may_have:
+        if sidecar is None and source.local and may_have and not cached.is_empty:
             sidecar = _cached(source, cached.find(source.path, suffixes))
         sidecars.append(sidecar)
     return sidecars
@@ -69,10 +70,10 @@ def _first(source: Source, suffixes: Sequence[str], listing: Mapping[str, Entry]
         return None
     front, record_suffix, compression_suffix = FileName.split_suffixes(name)
     stems = (name, front) if record_suffix and not compression_suffix else (name,)
-    names = [stem + suffix for stem in stems for suffix in suffixes]
-    if listing is None:
+    names = list(map("".join, product(stems, suffixes)))
+    if listing is None and is_remote(fs):
         listing = sidecar_entries(fs, names, f"{stems[-1]}.")
-    for entry in filter(None, map(listing.get, names)):
+    for entry in filter(None, map(fs.entry if listing is None else listing.get, names)):
         if not entry.directory:
             return Source.from_entry(fs, entry)
     return None

@@ -31,12 +31,10 @@ class CachedIndexes:
 
     def __init__(self) -> None:
         self._names: dict[str, frozenset[str]] = {}  # of the files of a folder of the cache
-        self._is_empty = not os.path.isdir(_folder())
+        self.is_empty = not os.path.isdir(_folder())
 
     def find(self, path: str, suffixes: Sequence[str]) -> str | None:
         """The path of a file's index with the first of these suffixes; None without one."""
-        if self._is_empty:
-            return None
         folder, name = os.path.split(cached_path(path))
         if folder not in self._names:
             self._names[folder] = _names_in(folder)

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 import numpy as np
@@ -875,17 +876,17 @@ class Sources(Sequence[Source]):
     @property
     def have_stated_schemas(self) -> bool:
         """True if the embedded schema of all files is known without reading one."""
-        return all(source.stated_schema is not None for source in self)
+        return None not in map(attrgetter("stated_schema"), self)
 
     @property
     def are_local(self) -> bool:
         """True if all are files of the operating system."""
-        return all(source.local for source in self)
+        return all(map(attrgetter("local"), self))
 
     @property
     def can_be_read_again(self) -> bool:
         """True if none is a file object or a pipe."""
-        return all(source.can_be_read_again for source in self)
+        return all(map(attrgetter("can_be_read_again"), self))
 
     @property
     def bytes(self) -> int | None:
@@ -948,7 +949,7 @@ class Sources(Sequence[Source]):
     @property
     def have_partitions(self) -> bool:
         """True if a file may be in a folder of a partition column."""
-        return any(source.partitions for source in self)
+        return any(map(attrgetter("partitions"), self))
 
     def absolute(self, directory: str | None = None) -> Sources:
         """The same files by absolute paths in `directory`, by default the working directory, for other processes."""
