@@ -138,7 +138,7 @@ class _Columns:
         self.spec: dict[str, Any] = {}  # tf.TypeSpec by name
         self._text: set[str] = set()
         self._ragged: dict[str, _Ragged] = {}
-        layouts = options.layouts or None
+        layouts = options.layouts if options.has_layouts else None
         for field in Column.leaves(iteration.schema):
             column = ColumnRepresentation(field, options, False, iteration.lengths.get(field.name), layouts=layouts)
             for name, array in column.empty_arrays().items():

@@ -91,7 +91,7 @@ class RepresentationOptions(ReadOptions):
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
         states_value = not (isinstance(self.pad_value, int) and self.pad_value == 0)
-        if not self.layouts and not states_value:
+        if not self.has_layouts and not states_value:
             return
         check_by_column("ragged", self.ragged)
         for ragged in self.ragged.values() if isinstance(self.ragged, Mapping) else [self.ragged]:
@@ -109,8 +109,14 @@ class RepresentationOptions(ReadOptions):
             raise ValueError(f"pad_value={self.pad_value!r} has no effect, as no column is padded: pass ragged='pad'")
 
     @property
+    def has_layouts(self) -> bool:
+        """True if an option says how lists are represented."""
+        by_column = isinstance(self.pad_value, Mapping)  # it names columns; one value for all asks for no padding
+        return by_column or not (self.ragged is None and self.max_length is None and self.pad_to is None)
+
+    @property
     def layouts(self) -> Layouts:
-        """How lists are represented; false if no option says it."""
+        """How lists are represented."""
         return Layouts(self)
 
     @staticmethod
@@ -122,15 +128,10 @@ class RepresentationOptions(ReadOptions):
 
 
 class Layouts:
-    """How options represent lists; false if none says it."""
+    """How options represent lists."""
 
     def __init__(self, options: RepresentationOptions) -> None:
         self._options = options
-
-    def __bool__(self) -> bool:
-        options = self._options
-        by_column = isinstance(options.pad_value, Mapping)  # it names columns; one value for all asks for no padding
-        return by_column or not (options.ragged is None and options.max_length is None and options.pad_to is None)
 
     def column_layouts(self) -> dict[str, ColumnLayout]:
         """The layouts of the columns that options name."""
@@ -207,9 +208,10 @@ class IterOptions(RepresentationOptions):
     _none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
 
     def __post_init__(self) -> None:
-        if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
+        has_batches_of_size = self.bucket_by is None and self.bucket_sizes is None and self.pack is None
+        if not (has_batches_of_size and self.end_token is None and self.cut is False and self.cu_seqlens is False):
             self._check_arrangement()
-        self._check_cut()
+            self._check_cut()
         super().__post_init__()
         self._check_flags("drop_last", "cut", "cu_seqlens")
         self._check_integer("shuffle_buffer", 0)
@@ -270,6 +272,10 @@ class IterOptions(RepresentationOptions):
     def arranges(self) -> bool:
         """True if the lengths of lists decide which rows make a batch."""
         return self.bucket_sizes is not None or self.pack is not None
+
+    @property
+    def has_layouts(self) -> bool:
+        return self.arranges or super().has_layouts
 
     @property
     def layouts(self) -> ArrangedLayouts:
@@ -335,9 +341,6 @@ class ArrangedLayouts(Layouts):
     """How options represent lists, of which some are packed or in buckets."""
 
     _options: IterOptions
-
-    def __bool__(self) -> bool:
-        return self._options.arranges or super().__bool__()
 
     def column_layouts(self) -> dict[str, ColumnLayout]:
         names = (*self._options.bucketed, *(self._options.pack or ()))

@@ -13,7 +13,8 @@ from contextlib import ExitStack
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
-from operator import attrgetter
+from itertools import chain
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -386,18 +387,20 @@ class TableRepresentation:
     ) -> None:
         self.fields = Column.leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
-        names = [field.name for field in self.fields]
+        names = list(map(attrgetter("name"), self.fields))
         self._has_structs = schema.names != names
         self._threads = min(options.thread_count, cpu_count())
-        self._matrices = sparse_matrices(self.fields, options)
-        parts = {part for matrix in self._matrices for part in (matrix.values, matrix.indices)}
-        layouts = options.layouts or None  # asked once, as there may be thousands of columns
-        self._columns = [
-            ColumnRepresentation(field, options, complete, lengths.get(name), layouts=layouts, in_matrix=at in parts)
-            for at, (name, field) in enumerate(zip(names, self.fields, strict=True))
-        ]
+        layouts = options.layouts if options.has_layouts else None  # asked once, as there may be thousands of columns
+        self._matrices = [] if layouts is None else sparse_matrices(self.fields, options)
+        parts = set(chain.from_iterable(map(attrgetter("values", "indices"), self._matrices)))
+        self._columns, self.images = list[ColumnRepresentation](), set[str]()
+        for at, (name, field) in enumerate(zip(names, self.fields, strict=True)):
+            length, in_matrix = lengths.get(name), at in parts
+            column = ColumnRepresentation(field, options, complete, length, layouts=layouts, in_matrix=in_matrix)
+            self._columns.append(column)
+            if column.decoder is not None:
+                self.images.add(name)
         self._cuts = layouts is not None and any(column.layout.cut for column in self._columns)
-        self.images = {column.field.name for column in self._columns if column.decoder is not None}
         if layouts is not None:
             _refuse_others(self.fields, options)
             _refuse_nested(self.fields, options)
@@ -425,14 +428,6 @@ class TableRepresentation:
                     raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
                 arrays[name] = array
         return arrays
-
-    @staticmethod
-    def dense_values(columns: list[ColumnArrays]) -> list[tuple[str, Array]] | None:
-        """Name and values of each column, of which `slice` takes slices; None if it makes other arrays of some."""
-        names = set(map(attrgetter("name"), columns))
-        dense = [(column.name, column.rows.values) for column in columns if isinstance(column.rows, Dense)]
-        is_all = len(names) == len(dense) == len(columns) and not any(map(attrgetter("masked"), columns))
-        return dense if is_all else None
 
     def represent(
         self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None
@@ -474,6 +469,16 @@ class TableRepresentation:
         if self._cuts:
             _refuse_other_lengths([column for column in arrays if column.layout.cut])
         return join_matrices(arrays, self._matrices) if self._matrices else arrays
+
+
+def dense_values(columns: list[ColumnArrays]) -> dict[str, Array] | None:
+    """Values by name that `TableRepresentation.slice` slices; None if it makes other arrays of a column."""
+    dense = dict[str, Array]()
+    for column in columns:
+        if not isinstance(column.rows, Dense) or column.masked or column.name in dense:
+            return None
+        dense[column.name] = column.rows.values
+    return dense
 
 
 def has_tensor_lists(field: pa.Field) -> bool:
@@ -612,17 +617,21 @@ def number_columns(
 
     `columns` are those of each batch.
     """
-    rows, by_number = sum(map(len, batches)), {}
-    dtypes = Column.number_dtypes(batches[0].schema)
-    numbers = [(index, dtype) for index, dtype in enumerate(dtypes) if dtype is not None]
-    memory = Blocks(rows * sum(dtype.itemsize + 1 for _, dtype in numbers))
+    rows, row_bytes, dtypes = sum(map(len, batches)), 0, dict[int, np.dtype[Any]]()
+    for index, dtype in enumerate(Column.number_dtypes(batches[0].schema)):
+        if dtype is not None:
+            dtypes[index] = dtype
+            row_bytes += dtype.itemsize + 1
+    memory, by_number, copied = Blocks(rows * row_bytes), dict[int, NumberColumn](), list[NumberColumn]()
     null_count = attrgetter("null_count")
-    for index, dtype in numbers:
-        arrays = [part[index] for part in columns]
+    for index, dtype in dtypes.items():
+        arrays = list(map(itemgetter(index), columns))
         has_nulls = any(map(null_count, arrays))
         values = memory.take(rows, dtype) if len(arrays) > 1 else Column.numbers(arrays[0], writable=True)
-        by_number[index] = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
-    copied = [number for number in by_number.values() if len(batches) > 1 or number.missing is not None]
+        number = NumberColumn(index, values, memory.take(rows, np.dtype(np.bool_)) if has_nulls else None)
+        by_number[index] = number
+        if len(arrays) > 1 or has_nulls:
+            copied.append(number)
     if copied:
         NumberColumn.join(batches, copied, threads)
     return by_number

@@ -24,7 +24,7 @@ from tfrecord_io.columns import RowFault
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import IterOptions
-from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation
+from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, dense_values
 from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
@@ -107,12 +107,7 @@ class ArrayChunk:
     ends_epoch: bool = False
     kept: Array | None = None  # int64: the rows that `columns` have, where others were left out
     batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
-    # Name and values of each column if batches are slices of the values, as most are.
-    dense: list[tuple[str, Array]] | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        is_plain = self.batches is None and self.kept is None
-        self.dense = TableRepresentation.dense_values(self.columns) if is_plain else None
+    dense: dict[str, Array] | None = None  # values of each column if batches are slices of the values, as most are
 
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """Batch from row `begin` on: the row after its last one, and its arrays; None if all its rows are left out.
@@ -121,7 +116,7 @@ class ArrayChunk:
         """
         if self.dense is not None and begin + size <= self.rows:
             end, arrays = begin + size, {}
-            for name, values in self.dense:
+            for name, values in self.dense.items():
                 arrays[name] = values[begin:end]
             return end, arrays
         end, form = begin + size, None
@@ -432,6 +427,7 @@ class Batching:
             part, columns, kept, error = self._represent(reader, drawn.rows(begin, end), size)
             is_last = begin + len(part) == len(drawn)
             is_end = drawn.ends_epoch and is_last and error is None
+            is_plain = drawn.batches is None and kept is None
             yield ArrayChunk(
                 rows=len(part),
                 columns=columns,
@@ -441,6 +437,7 @@ class Batching:
                 ends_epoch=is_end,
                 kept=kept,
                 batches=drawn.batches,
+                dense=dense_values(columns) if is_plain else None,
             )
             if error is not None:
                 return
@@ -455,7 +452,8 @@ class Batching:
         """
         error: Exception | None = None
         kept: Array | None = None
-        part = part.make_windows()
+        if part.episodes:
+            part = part.make_windows()
         while True:
             try:
                 return part, self._columns(part if kept is None else part.take(kept), kept, size), kept, error

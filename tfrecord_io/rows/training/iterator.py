@@ -46,7 +46,7 @@ class _Place:
         """Return a function that computes the position: to compute it takes as long as to draw the rows again."""
         if self.chunk is None or not self.delivered:
             return self.before
-        return partial(replace(self.chunk, columns=[]).position, self.delivered)
+        return partial(replace(self.chunk, columns=[], dense=None).position, self.delivered)
 
 
 class ArrayIterator(Closing, Shared):
