@@ -250,7 +250,6 @@ class Batching:
     def _draw_rows(self, reader: EpochReader, position: IteratorPosition) -> Generator[Drawn]:
         """Rows in the order of delivery, whole batches except at the end."""
         buffered, waiting = reader.resume(position)
-        waiting = [pool.make_windows(shares=False) for pool in waiting]
         read = partial(_read, reader)
         with closing(BackgroundGenerator(read, _READY) if self._reads_ahead else read()) as pools:
             if self._buffer_size > 0:
@@ -365,8 +364,9 @@ class Batching:
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
             drawn, buffer = exchange(draws, size)
+            numbers = pool.facts.numbers
             state = DrawState(
-                position.epoch, delivered, numbers=pool.numbers, next=following, buffer_size=size, exchange_draws=draws
+                position.epoch, delivered, numbers=numbers, next=following, buffer_size=size, exchange_draws=draws
             )
             yield Drawn(pool, state, order=drawn)
             held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
@@ -384,7 +384,7 @@ class Batching:
             state = DrawState(
                 position.epoch,
                 delivered,
-                numbers=pool.numbers,
+                numbers=pool.facts.numbers,
                 next=reader.next,
                 buffer_size=size,
                 exchange_draws=draws,
@@ -452,7 +452,7 @@ class Batching:
         """
         error: Exception | None = None
         kept: Array | None = None
-        if part.episodes:
+        if part.is_late:
             part = part.make_windows()
         while True:
             try:

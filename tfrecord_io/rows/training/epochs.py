@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from operator import attrgetter, itemgetter
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -30,8 +30,7 @@ _MOST_UNUSED = 2  # slices are taken of their whole batches if these have at mos
 _MOST_READERS = 64  # of the rows of a mixture; beyond, readers without a row left are dropped
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(NamedTuple):
     """Rows of one of several workers: every n-th row, or with ``uneven="pad"`` and ``"drop"`` runs of equal size."""
 
     worker: int = 0
@@ -74,13 +73,16 @@ class Share:
         return max(0, rows - size * self.workers) if size and self.worker == self.workers - 1 else 0
 
 
-@dataclass(frozen=True, slots=True)
-class RowRun:
+class RowRun(NamedTuple):
     """A run of the rows of an epoch; it takes the place of a `Share` where these are counted."""
 
     first: int
     last: int
-    workers: ClassVar = 1
+
+    @property
+    def workers(self) -> int:
+        """A run is not dealt to several."""
+        return 1
 
     def runs(self, rows: int) -> list[tuple[int, int]]:
         """The run, if it has rows."""
@@ -195,7 +197,10 @@ class EpochReader(ABC):
             self._error = error
 
     def resume(self, position: IteratorPosition) -> tuple[list[NumberedBatch], list[NumberedBatch]]:
-        """Skip the records before `position`; return the rows of its shuffle buffer, and those waiting, in order."""
+        """Skip the records before `position`; return the rows of its shuffle buffer, and those waiting, in order.
+
+        Those waiting are no late windows: lengths of their lists decide about batches.
+        """
         if not position.buffer and not position.waiting:
             return [], []
         wanted = np.array([*position.buffer, *position.waiting], np.int64)
@@ -216,8 +221,9 @@ class EpochReader(ABC):
             raise ValueError("the state does not fit the files: they have fewer records than it states")
         # The rows were read in ascending order of their numbers: the rank of a wanted number is the place of its row.
         ranks, buffered = np.argsort(np.argsort(wanted, kind="stable"), kind="stable"), len(position.buffer)
-        whole = NumberedBatch.concat(pools)
-        return tuple([whole.take(part)] if len(part) else [] for part in np.split(ranks, [buffered]))  # type: ignore[return-value]
+        whole, (buffer, waiting) = NumberedBatch.concat(pools), np.split(ranks, [buffered])
+        held = [whole.take(buffer)] if len(buffer) else []
+        return held, [whole.take(waiting).make_windows(shares=False)] if len(waiting) else []
 
     @property
     def failed(self) -> bool:
@@ -280,6 +286,7 @@ class RowFacts(NamedTuple):
         return RowFacts(part(self.numbers), part(self.row_bytes), tuple(map(part, self.origins)), self.readers)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class NumberedBatch:
     """Rows and their numbers; a variable of this class is often called `pool`.
 
@@ -287,29 +294,29 @@ class NumberedBatch:
         What is known of the rows; of rows that were taken from others, it is looked up when it is first asked for.
     episodes
         By their number, the batches of episodes from which late windows are made; they keep images that windows share.
+    is_late
+        True if the rows are windows that are made later.
     whole, first
         The batch that the rows are a slice of, and the row in it at which they begin.
     """
 
-    __slots__ = ("_chosen", "_facts", "_gatherable", "episodes", "first", "rows", "whole")
-
-    def __init__(
-        self, facts: RowFacts, rows: pa.RecordBatch, episodes: dict[int, Any] | None = None, chosen: Array | None = None
-    ) -> None:
-        """`chosen`: int64, the rows that `facts` are of; None: all."""
-        self._facts, self._chosen, self.rows = facts, chosen, rows
-        self.episodes = {} if episodes is None else episodes
-        self.whole: NumberedBatch | None = None
-        self.first = 0
-        self._gatherable: pa.RecordBatch | None = None
+    _facts: RowFacts
+    rows: pa.RecordBatch
+    episodes: dict[int, Any] = field(default_factory=dict)
+    is_late: bool = False
+    _chosen: Array | None = None  # int64: the rows that `_facts` are of; None: all
+    whole: NumberedBatch | None = None
+    first: int = 0
+    _gatherable: pa.RecordBatch | None = None
 
     @classmethod
     def concat(cls, pools: list[NumberedBatch]) -> NumberedBatch:
         """Join one or more pools."""
         if len(pools) == 1:
             return pools[0]
-        facts, episodes = RowFacts.concat([pool.facts for pool in pools]), _concat_episodes(pools)
-        return cls(facts, pa.concat_batches([pool.gatherable for pool in pools]), episodes)
+        facts, rows = RowFacts.concat([pool.facts for pool in pools]), [pool.gatherable for pool in pools]
+        episodes = dict(chain.from_iterable(map(dict.items, map(attrgetter("episodes"), pools))))
+        return cls(facts, pa.concat_batches(rows), episodes, pools[0].is_late)
 
     def __len__(self) -> int:  # of rows without columns, the batch does not know their number
         return len(self._facts.numbers if self._chosen is None else self._chosen)
@@ -336,11 +343,11 @@ class NumberedBatch:
 
     def replace_rows(self, rows: pa.RecordBatch) -> NumberedBatch:
         """The same with other columns."""
-        return NumberedBatch(self._facts, rows, self.episodes, self._chosen)
+        return NumberedBatch(self._facts, rows, self.episodes, self.is_late, _chosen=self._chosen)
 
     def replace_facts(self, **facts: Any) -> NumberedBatch:
         """The same with other facts."""
-        return NumberedBatch(self.facts._replace(**facts), self.rows, self.episodes)
+        return NumberedBatch(self.facts._replace(**facts), self.rows, self.episodes, self.is_late)
 
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
@@ -348,15 +355,9 @@ class NumberedBatch:
 
     def slice(self, begin: int, end: int | None = None) -> NumberedBatch:
         """The rows [begin, end), as views."""
-        facts = self.facts.take(slice(begin, end))
-        rows = NumberedBatch(facts, self.rows.slice(begin, len(facts.numbers)), self.episodes)
-        rows.whole, rows.first = self.whole or self, self.first + begin
-        return rows
-
-    @property
-    def is_late(self) -> bool:
-        """True if the rows are windows that are made later."""
-        return bool(self.episodes) and self.rows.schema.names[: len(LATE)] == LATE.names
+        facts, whole, first = self.facts.take(slice(begin, end)), self.whole or self, self.first + begin
+        rows = self.rows.slice(begin, len(facts.numbers))
+        return NumberedBatch(facts, rows, self.episodes, self.is_late, whole=whole, first=first)
 
     @property
     def bytes(self) -> int:
@@ -377,12 +378,7 @@ class NumberedBatch:
             rows = selectable(rows).take(int64_array(np.argsort(np.concatenate(places))))
         for at in range(len(LATE), self.rows.num_columns):  # the source of a mixture
             rows = rows.append_column(self.rows.schema.field(at), self.rows.column(at))
-        return NumberedBatch(self._facts, rows, self.episodes if shares else None, self._chosen)
-
-
-def _concat_episodes(pools: Sequence[NumberedBatch]) -> dict[int, Any]:
-    """Join the episodes of pools."""
-    return dict(chain.from_iterable(map(dict.items, map(attrgetter("episodes"), pools))))
+        return NumberedBatch(self._facts, rows, self.episodes if shares else {}, _chosen=self._chosen)
 
 
 class RowSlice(NamedTuple):
@@ -399,37 +395,32 @@ class RowSlice(NamedTuple):
 
 
 class JoinedBatches:
-    """Rows of pools, one after the other. Most columns are not joined: rows are taken from those of the pools."""
+    """Rows of pools, one after the other. Most columns are not joined: rows are taken from those of the pools.
 
-    def __init__(self, pools: Sequence[NumberedBatch]) -> None:
-        self._join(pools, np.arange(len(pools)), np.zeros(len(pools), np.int64), np.array([*map(len, pools)]))
+    facts
+        What is known of all rows of the pools.
+    """
 
-    @classmethod
-    def of_slices(cls, slices: Sequence[RowSlice]) -> Self:
-        """Join many slices of few batches."""
-        pools, lengths = {id(part.batch): part.batch for part in slices}, np.array([part.rows for part in slices])
-        if sum(map(len, pools.values())) > _MOST_UNUSED * lengths.sum():
-            return cls([part.batch.slice(part.begin, part.end) for part in slices])
-        joined, numbers = cls.__new__(cls), dict(zip(pools, range(len(pools)), strict=True))
-        owners = np.array([numbers[id(part.batch)] for part in slices])
-        joined._join([*pools.values()], owners, np.array([part.begin for part in slices]), lengths)
-        return joined
-
-    def _join(self, pools: Sequence[NumberedBatch], owners: Array, begins: Array, lengths: Array) -> None:
-        """Join runs of rows: `lengths[i]` rows of pool `owners[i]`, from row `begins[i]` on."""
-        self._facts = RowFacts.concat([pool.facts for pool in pools])
-        self._episodes, is_late = _concat_episodes(pools), any(map(attrgetter("is_late"), pools))
-        batches = [pool.gatherable for pool in pools]
-        sizes, bounds = np.array([*map(len, pools)]), offsets_of(lengths)
+    def __init__(self, pools: Sequence[NumberedBatch], runs: tuple[Array, Array, Array] | None = None) -> None:
+        """Join all rows, or runs of them: the number of the pool of each, its first row there, and its length."""
+        sizes = np.array(list(map(len, pools)))
+        owners, begins, lengths = runs or (np.arange(len(pools)), np.zeros(len(pools), np.int64), sizes)
+        self.facts = RowFacts.concat(list(map(attrgetter("facts"), pools)))
+        self._episodes, self._is_late = dict[int, Any](), pools[0].is_late
+        for pool in pools:
+            self._episodes |= pool.episodes
+        batches = list(map(attrgetter("gatherable"), pools))
+        bounds = offsets_of(lengths)
         count = int(bounds[-1])
-        self.bytes = sum(pool.bytes for pool in pools) if is_late else sum(map(attrgetter("nbytes"), batches))
+        self.bytes = sum(map(attrgetter("bytes"), pools) if self._is_late else map(attrgetter("nbytes"), batches))
         self.bytes = self.bytes * count // max(int(sizes.sum()), 1)
-        self._schema = batches[0].schema
-        columns = zip(*map(attrgetter("columns"), batches), strict=True)
-        self._columns = [
-            _Runs.from_arrays(arrays) or (arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
-            for arrays in columns
-        ]
+        self._schema, self._columns = batches[0].schema, list[pa.Array | _Runs]()
+        for arrays in zip(*map(attrgetter("columns"), batches), strict=True):
+            items = list(filter(None, map(_items, arrays)))
+            if len(items) == len(arrays):
+                self._columns.append(_Runs(arrays[0].type, items))
+            else:
+                self._columns.append(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
         # Of each row: its row in its pool, the number of the pool, and its row in all pools.
         self._rows = np.repeat(begins - bounds[:-1], lengths) + np.arange(count)
         self._owners, self._places = None, self._rows
@@ -437,13 +428,23 @@ class JoinedBatches:
             self._owners = np.repeat(owners, lengths)
             self._places = self._rows + np.repeat(offsets_of(sizes)[owners], lengths)
 
+    @classmethod
+    def of_slices(cls, slices: Sequence[RowSlice]) -> Self:
+        """Join many slices of few batches."""
+        pools, lengths = {id(part.batch): part.batch for part in slices}, np.array([part.rows for part in slices])
+        if sum(map(len, pools.values())) > _MOST_UNUSED * lengths.sum():
+            return cls([part.batch.slice(part.begin, part.end) for part in slices])
+        numbers = dict(zip(pools, range(len(pools)), strict=True))
+        owners = np.array([numbers[id(part.batch)] for part in slices])
+        return cls([*pools.values()], (owners, np.array([part.begin for part in slices]), lengths))
+
     def __len__(self) -> int:
         return len(self._rows)
 
     @cached_property
     def numbers(self) -> Array:
         """int64: the number of each row in the order of the epoch's files, which only states ask for."""
-        return self._facts.numbers[self._places]
+        return self.facts.numbers[self._places]
 
     def take(self, indices: Array) -> NumberedBatch:
         """Take the rows at `indices`, in that order."""
@@ -455,9 +456,9 @@ class JoinedBatches:
         for column in self._columns:
             columns.append(column.take(owners, rows) if isinstance(column, _Runs) else column.take(all_rows))
         batch, episodes = pa.RecordBatch.from_arrays(columns, schema=self._schema), self._episodes
-        if episodes and len(places) and batch.schema.names[: len(LATE)] == LATE.names:  # the others may be let go
+        if self._is_late and len(places):  # the others may be let go
             episodes = {owner: episodes[owner] for owner in pc.unique(batch.column(0)).to_pylist()}
-        return NumberedBatch(self._facts, batch, episodes, places)
+        return NumberedBatch(self.facts, batch, episodes, self._is_late, _chosen=places)
 
 
 class _Runs:
@@ -466,16 +467,6 @@ class _Runs:
     def __init__(self, type_: pa.DataType, arrays: list[Runs]) -> None:
         self._type, self._arrays = type_, arrays
         self._storage_type = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
-
-    @classmethod
-    def from_arrays(cls, arrays: Sequence[pa.Array]) -> _Runs | None:
-        """View arrays of one type as runs; None if rows are no runs, or null."""
-        runs = list[Runs]()
-        for array in arrays:
-            if (run := _items(array)) is None:
-                return None
-            runs.append(run)
-        return cls(arrays[0].type, runs)
 
     def take(self, owners: Array | None, rows: Array) -> pa.Array:
         """Take rows by number, each from one of the arrays; `owners` None: there is only one."""

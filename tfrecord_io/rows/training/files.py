@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
@@ -211,7 +211,7 @@ class FileEpochs(Epochs):
         by_file = counts is None and share.workers > 1 and have_own_files(self._delivered, share.workers)
         self.sources = scan.sources.share(share.worker, share.workers) if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
-        self.every_nth = Share() if by_file or by_range else replace(share, uneven="keep")  # of the rows of the files
+        self.every_nth = Share() if by_file or by_range else share._replace(uneven="keep")  # of the rows of the files
         self._permuted = options.shuffle_buffer > 0 and not window
         self._may_be_indexed = True
         self._is_part = False  # of an epoch, which other parts complete

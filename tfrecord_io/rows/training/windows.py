@@ -534,7 +534,7 @@ class WindowReader(EpochReader):
                 size = batch.facts.row_bytes[rows] * self._form.length / np.maximum(episodes.steps[rows], 1)
                 if self._form.is_late:
                     made = {episodes.images.number: episodes}
-                    yield NumberedBatch(RowFacts(numbers, size), episodes.late(rows, windows), made)
+                    yield NumberedBatch(RowFacts(numbers, size), episodes.late(rows, windows), made, is_late=True)
                 else:
                     yield NumberedBatch(RowFacts(numbers, size), episodes.windows(rows, windows))
 
