@@ -36,7 +36,7 @@ from tfrecord_io.rows.training.shuffle_buffer import permutation
 from tfrecord_io.store import Source, Sources
 
 if TYPE_CHECKING:
-    from tfrecord_io.read import KnownBoundaries
+    from tfrecord_io.read import KnownBoundaries, RowFilter
 
 _SHARED_SEED = 0
 _SAMPLE_BYTES = 16 * MIB
@@ -212,7 +212,7 @@ class FileEpochs(Epochs):
         self.sources = scan.sources.share(share.worker, share.workers) if by_file else scan.sources
         by_range = counts is not None and self._delivered.row_filter is None
         self.every_nth = Share() if by_file or by_range else share._replace(uneven="keep")  # of the rows of the files
-        self._permuted = options.shuffle_buffer > 0 and not window
+        self._permuted = options.shuffle_buffer > 0 and not window and len(self.sources) > 1
         self._may_be_indexed = True
         self._is_part = False  # of an epoch, which other parts complete
         self._common: PartsReader | None = None  # of these parts
@@ -223,38 +223,12 @@ class FileEpochs(Epochs):
         if self._is_part:  # its byte ranges are not searched for records before it is read
             self._scan = self._scan.align_ranges(None if self._common is None else self._common.boundaries)
             self.sources = self._scan.sources
-        reader = None if self._common is None else self._open_with_others(self._common, position)
-        return reader or self._open_alone(position)
-
-    def _open_with_others(self, common: PartsReader, position: IteratorPosition) -> EpochReader | None:
-        """Open a part of an epoch together with the `common` others; None if they have to be read one by one."""
-        if self._delivered.row_filter is not None or self.records is not None:
-            return None
-        epoch, begin, bounds, end = position.epoch, position.begin, None, None
-        if self._counts is None:
-            scan = self._scan.with_sources(self._ordered_sources(epoch), offset=begin)
-        else:
-            runs, end = self._equal_part(epoch, begin), self._share.size(self._rows())
-            if not runs:
-                return None
-            ((scan, bounds),) = runs
-        if not ScanRows(scan).may_be_interleaved():
-            return None
-        part = PartRows(
-            common,
-            scan,
-            begin,
-            bounds=bounds,
-            end=end,
-            open_alone=lambda row: self._open_alone(IteratorPosition(epoch, row, row)),
-        )
-        return common.open(part)
-
-    def _open_alone(self, position: IteratorPosition) -> EpochReader:
-        begin = position.begin
+        if self._common is not None and (part := self._open_with_others(self._common, position)) is not None:
+            return part
+        begin, row_filter = position.begin, self._delivered.row_filter
         deals = self.every_nth.workers > 1 or self._delivered.selection.limit is not None or self._counts is not None
-        if self._delivered.row_filter is not None and deals:
-            return self._deal_rows(position.epoch, begin)
+        if row_filter is not None and deals:
+            return self._deal_rows(row_filter, position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
             readers, size = (ScanRows(scan).open_files() for scan, _ in runs), self._share.size(self._rows())
@@ -271,7 +245,8 @@ class FileEpochs(Epochs):
             scan = self._scan.with_sources(sources)
         is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1 and not self._is_part
         is_declared = self._scan.resolved.source == "schema="
-        reader = self._open_reader(scan, self.warnings.append if is_whole and is_declared else None)
+        warn = self.warnings.append if is_whole and is_declared else None
+        reader = ScanRows(scan).open_files(warn) if row_filter is None else self._open_filtered(scan, row_filter, warn)
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
         share = Share((worker + offset) % workers, workers)
         bounds = []
@@ -279,22 +254,45 @@ class FileEpochs(Epochs):
             bounds = [offsets_of(np.array([self.records[i] for i in self.order(position.epoch)], np.int64)) - first]
         return FilesReader(self._delivered, iter([reader]), first, share, resumed_at=begin, bounds=bounds)
 
-    def _open_reader(self, scan: Scan, warn: Callable[[str], object] | None = None) -> Reader:
-        """Open the rows of a scan; with a filter, only rows that can fulfil it by the column indexes.
+    def _open_with_others(self, common: PartsReader, position: IteratorPosition) -> EpochReader | None:
+        """Open a part of an epoch together with the `common` others; None if they have to be read one by one."""
+        if self._delivered.row_filter is not None or self.records is not None:
+            return None
+        epoch, begin, bounds, end = position.epoch, position.begin, None, None
+        if self._counts is None:
+            scan = self._scan.with_sources(self._ordered_sources(epoch), offset=begin)
+        else:
+            runs, end = self._equal_part(epoch, begin), self._share.size(self._rows())
+            if not runs:
+                return None
+            ((scan, bounds),) = runs
+        if not ScanRows(scan).may_be_interleaved():
+            return None
+        alone = copy(self)
+        alone._common = None
+        part = PartRows(
+            common,
+            scan,
+            begin,
+            bounds=bounds,
+            end=end,
+            open_alone=lambda row: alone.open(IteratorPosition(epoch, row, row)),
+        )
+        return common.open(part)
+
+    def _open_filtered(self, scan: Scan, row_filter: RowFilter, warn: Callable[[str], object] | None = None) -> Reader:
+        """Open the rows of a scan that can fulfil the filter by the column indexes.
 
         `warn`: see `ScanRows.open_files`.
         """
-        row_filter = self._delivered.row_filter
-        if row_filter is None or not self._may_be_indexed:
-            reader = ScanRows(scan).open_files(warn)
-        else:
-            reader = ScanRows(scan).open_indexed(row_filter, warn)
-            is_complete = scan.selection.offset == self._scan.selection.offset
-            self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
-        reader.warns_of_damage = False  # arrays may leave out more rows
+        if not self._may_be_indexed:
+            return ScanRows(scan).open_files(warn)
+        reader = ScanRows(scan).open_indexed(row_filter, warn)
+        is_complete = scan.selection.offset == self._scan.selection.offset
+        self._may_be_indexed = reader.scan.picked is not None or not is_complete  # in later epochs
         return reader
 
-    def _deal_rows(self, epoch: int, begin: int) -> EpochReader:
+    def _deal_rows(self, row_filter: RowFilter, epoch: int, begin: int) -> EpochReader:
         """Deal the rows that fulfil the filter to the workers, each of which reads all rows, from the first on."""
         scan = self._scan.with_sources(self._ordered_sources(epoch))
         limit, counted, times = self._delivered.selection.limit, None, 1
@@ -302,7 +300,7 @@ class FileEpochs(Epochs):
             counted = self._rows()
             limit = self._share.size(counted) * self._share.workers
             times = max(1, -(-limit // max(counted, 1)))  # more than once if rows from the start pad the parts
-        first, readers = scan.selection.offset, (self._open_reader(scan) for _ in range(times))
+        first, readers = scan.selection.offset, (self._open_filtered(scan, row_filter) for _ in range(times))
         mine = self.every_nth
         return FilesReader(self._delivered, readers, first, mine, resumed_at=begin, limit=limit, counted=counted)
 
@@ -463,6 +461,9 @@ class FilesReader(EpochReader):
         self._scan, self._share, self._resumed_at = scan, share, resumed_at
         self._limit, self._counted, self._bounds = limit, counted, bounds
         self._is_limited = scan.row_filter is not None and counted is not None and counted == scan.selection.limit
+        # False if all rows that are read are delivered as they are.
+        is_part = limit is not None or share.workers > 1 or resumed_at > begin
+        self._selects = is_part or scan.row_filter is not None or scan.selected is not None
         self._passed = 0  # rows that have fulfilled the filter, up to the limit
         self._passed_in_reader = 0  # rows of the last reader that have fulfilled the filter
 
@@ -470,6 +471,7 @@ class FilesReader(EpochReader):
         counts_passing = self._scan.row_filter is not None and self._counted is not None
         for run, reader in enumerate(self._readers):
             self._opened.append(reader)
+            reader.warns_of_damage = False  # arrays may leave out more rows
             rows = NumberedRows(reader, self.next)
             self._numbered.append(rows)
             size = self._passed_in_reader = 0
@@ -479,7 +481,8 @@ class FilesReader(EpochReader):
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
                 self.next = rows.next
-                numbers, batch = self._select(numbers, batch)
+                if self._selects:
+                    numbers, batch = self._select(numbers, batch)
                 if len(batch):
                     yield NumberedBatch(RowFacts(numbers, np.full(len(batch), row_bytes)), batch)
                 # The first reader is read to its end where rows are counted.

@@ -31,7 +31,7 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.mixed_rows import move_reports
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange_slots, random_numbers, slots_of
+from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange, random_numbers, slots_of
 
 _NO_DRAWS = np.empty(0)
 # Times the shuffle buffer, and bytes, that are read at once: more than for one lane, as each costs some calls, and as
@@ -182,7 +182,7 @@ class LaneDraws:
         drawn, left = np.arange(slots, len(self.joined)), np.arange(0)
         if slots:
             lane_sizes, lane_slots = np.repeat(self._sizes, exchanged), np.repeat(firsts, exchanged)
-            drawn, left = exchange_slots(slots_of(np.concatenate(self._draws), lane_sizes) + lane_slots, slots)
+            drawn, left = exchange(slots_of(np.concatenate(self._draws), lane_sizes) + lane_slots, slots)
         if not any(map(len, self._drain_draws)):
             return drawn, left, self._slots.tolist()
         of_lanes, left_of_lanes = np.split(drawn, self._bounds[1:-1]), np.split(left, self._slots[1:-1])

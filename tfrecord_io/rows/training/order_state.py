@@ -47,8 +47,7 @@ class OrderedRead(NamedTuple):
 class RowCounts:
     """Numbers of records of files, which are looked up once for all iterators over them."""
 
-    def __init__(self) -> None:
-        self._found: tuple[list[int] | None] | None = None
+    _found: tuple[list[int] | None] | None = None
 
     def of(self, source: RowSource, may_read: bool = False) -> list[int] | None:
         """See `RowSource.known_rows`."""

@@ -44,26 +44,22 @@ def stable_argsort(numbers: Array, end: int) -> Array:
     return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
 
 
-def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
-    """Draw from a full buffer, replacing each record drawn by a new one.
-
-    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. There is a
-    number in [0, 1) for each draw. Returns the record of each draw, and the record in each slot afterwards, as int64.
-
-    >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
-    >>> drawn.tolist(), buffer.tolist()
-    ([1, 2, 0], [4, 3])
-    """
-    return exchange_slots(slots_of(numbers, size), size)
-
-
 def slots_of(numbers: Array, sizes: Array | int) -> Array:
     """The slots that draws by numbers in [0, 1) take from full buffers of `sizes`: int64."""
     return np.minimum((numbers * sizes).astype(np.int64), sizes - 1)
 
 
-def exchange_slots(slots: Array, size: int) -> tuple[Array, Array]:
-    """As `exchange`, of draws from these slots; they may be those of several buffers, one after the other."""
+def exchange(slots: Array, size: int) -> tuple[Array, Array]:
+    """Draw from slots of a full buffer, replacing each record drawn by a new one.
+
+    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. The buffer
+    may be several ones, one after the other. Returns the record of each draw, and the record in each slot afterwards,
+    as int64.
+
+    >>> drawn, buffer = exchange(slots_of(np.array([0.5, 0.5, 0.0]), 2), 2)
+    >>> drawn.tolist(), buffer.tolist()
+    ([1, 2, 0], [4, 3])
+    """
     buffer = np.arange(size)
     if not len(slots):
         return np.empty(0, np.int64), buffer
@@ -110,7 +106,7 @@ def buffer_after(draws: int, size: int, numbers: Callable[[int], np.random.Gener
     repeated = min(draws, 4 * size)
     while True:
         begin = draws - repeated
-        buffer = exchange(numbers(begin).random(repeated), size)[1]
+        buffer = exchange(slots_of(numbers(begin).random(repeated), size), size)[1]
         if repeated == draws or buffer.min(initial=size) >= size:
             return np.where(buffer < size, buffer, buffer + begin)
         repeated = min(draws, 2 * repeated)
