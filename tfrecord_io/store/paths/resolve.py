@@ -16,7 +16,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrecord_io.base import StorageOptions, and_more, printable, warn
 from tfrecord_io.errors import CorruptRecordError
@@ -82,6 +82,7 @@ def resolve_inputs(
         manifest_faults=manifest_faults,
         unnamed=unnamed,
         missing=missing,
+        parsed={},
     )
     if hasattr(path, "read") and not _is_dataset(path):
         return Sources([_file_object(path, storage)])
@@ -138,24 +139,17 @@ def _warn_of_unnamed(files: Mapping[str, str]) -> None:
     warn(f"not read, as the manifest of the dataset, '{manifest}', does not name them: {shown}", UserWarning)
 
 
-class _Lookup:
+class _Lookup(NamedTuple):
     """The options of one call of `resolve_inputs`, and what it finds besides the files; see there."""
 
-    def __init__(
-        self,
-        storage: StorageOptions,
-        *,
-        allow_missing_shards: bool,
-        check_sizes: bool,
-        other_formats: bool,
-        manifest_faults: list[CorruptRecordError] | None,
-        unnamed: dict[str, str] | None,
-        missing: list[str] | None,
-    ) -> None:
-        self.storage, self.allow_missing_shards, self.check_sizes = storage, allow_missing_shards, check_sizes
-        self.other_formats, self.manifest_faults = other_formats, manifest_faults
-        self.unnamed, self.missing = unnamed, missing
-        self.parsed: dict[str, tuple[bytes, Manifest | None]] = {}  # folders of one dataset have the same manifest
+    storage: StorageOptions
+    allow_missing_shards: bool
+    check_sizes: bool
+    other_formats: bool
+    manifest_faults: list[CorruptRecordError] | None
+    unnamed: dict[str, str] | None
+    missing: list[str] | None
+    parsed: dict[str, tuple[bytes, Manifest | None]]  # folders of one dataset have the same manifest
 
     @property
     def _looks_at_files(self) -> bool:

@@ -37,7 +37,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     listings: dict[Any, dict[str, Entry]] = {}
     cached, sidecars = CachedIndexes(), []
     for source, parent in zip(sources, parents, strict=True):
-        is_unknown = source.remote is not None and source.beside is None and parent not in listings
+        is_unknown = parent is not None and source.beside is None and parent not in listings
         if is_unknown and counts[parent] >= _LISTING_PAYS:
             fs, _ = source.location
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work

@@ -378,7 +378,7 @@ class Source:
 
             self._prefetched.seek(self.begin)
             return BorrowedFile(self._prefetched)
-        if self.remote:
+        if self._fsspec is not None:
             return self.open_ranges(window) or self._open_sequential()
         if self.pipe is not None:
             return self.pipe.open()
