@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import starmap
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
@@ -309,9 +310,12 @@ class Reader(BatchStream):
         planned, recovery = self._planned, self._planned.reader.recovery
         if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
             return [(0, self._builder.batch_of_values(chunk.batch))], None, ()
-        if recovery is None and planned.early is None:
+        if recovery is None:
+            room = self._expansion.room
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
-            return [(0, batch)], fault, ()
+            if fault is None or planned.early is None:
+                return [(0, batch)], fault, ()
+            self._expansion.room = room  # made again, without the faults of rows that do not pass
         from tfrecord_io.read.chunks.recovery import chunk_batches
 
         return chunk_batches(
@@ -422,7 +426,7 @@ class Reader(BatchStream):
             self._may_unite = replan is not None
             try:
                 while True:
-                    batches = [batch for batch, _ in self._build_batches() if len(batch)]
+                    batches = list(filter(len, map(itemgetter(0), self._build_batches())))
                     if self._revision is None:
                         break
                     if replan is None:

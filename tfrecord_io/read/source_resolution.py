@@ -105,7 +105,7 @@ class Files(Generic[AnyFrameOptions]):
 
     def open(self: Files[ScanOptions], *, whole: bool = False, with_index: bool = False) -> Reader:
         """Plan the read, and open it; `whole` and `with_index`: see `tfrecord_io.read.scan_rows.ScanRows.open`."""
-        planned = self.plan_scan(whole=whole, with_index=with_index)
+        planned = plan_scan(self.sources, self.options, self.selection, whole=whole, with_index=with_index)
         try:
             planned.scan.refuse_conflicts()
             if not (whole and planned.scan.resolved.is_inferred):  # from all records

@@ -11,7 +11,7 @@ import ctypes
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -103,7 +103,7 @@ def arrow_file(data: bytes | memoryview) -> pa.BufferReader:
 # ---- Arrow to NumPy
 
 
-class ArrayBuffers:
+class ArrayBuffers(NamedTuple):
     """The buffers of an Arrow array as NumPy arrays: views, where that is possible.
 
     >>> buffers = ArrayBuffers(pa.array([[1, 2], None, [3]]))
@@ -111,10 +111,7 @@ class ArrayBuffers:
     (array([2, 0, 1]), array([ True, False,  True]))
     """
 
-    __slots__ = ("array",)
-
-    def __init__(self, array: pa.Array) -> None:
-        self.array = array
+    array: pa.Array
 
     @property
     def valid(self) -> Array | None:

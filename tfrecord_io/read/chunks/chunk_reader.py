@@ -349,7 +349,8 @@ class ChunkReader:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
         known_records, decoder = KnownRecords(), None
         yield from self._small_chunks(known_records, budget)
-        if not self._open_next():
+        is_over = self._walker.file is None and self.files == len(self._sources)
+        if is_over or not self._open_next():
             self.close()
             return
         from tfrecord_io.read.chunks.segments import segment_pool

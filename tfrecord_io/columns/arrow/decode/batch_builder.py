@@ -147,8 +147,9 @@ class BatchBuilder:
         the first such row, and the fault is returned too.
         """
         expansion = expansion or Expansion()
-        excess = self._excess(rows, expansion)
-        if excess is not None:
+        excess = None
+        if rows * self._bytes_per_row > expansion.room:
+            excess = self._excess(rows, expansion)
             columns, rows = ColumnBuffers.cut_all(columns, 0, excess.row), excess.row
         expansion.take(rows * self._bytes_per_row)
         from_engine, room, fault = self._engine_arrays(columns), expansion.room, excess
@@ -227,12 +228,10 @@ class BatchBuilder:
 
         return unify_table(table)
 
-    def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
-        """The fault of the first row that exceeds the memory, whatever its values are."""
+    def _excess(self, rows: int, expansion: Expansion) -> RowFault:
+        """The fault of the first of `rows` that exceeds the memory, whatever its values are."""
         row_bytes = self._bytes_per_row
         size, room = rows * row_bytes, expansion.room
-        if size <= room:
-            return None
         largest = max(range(len(self._row_bytes)), key=self._row_bytes.__getitem__)
         field, column_bytes = self.schema.field(largest), self._row_bytes[largest]
         if 2 * column_bytes > row_bytes:
