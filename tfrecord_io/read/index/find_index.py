@@ -263,9 +263,11 @@ def _fits_some(
         raise _other_records(source, index_source, reason, expected=index.end, got=file.size)
     records = some_records(len(index), _HEADERS[file.is_local]).tolist()
     extents = list(map(index.extent, records))
-    begins = [begin for begin, _ in extents]
-    headers = file.read_all(begins, [begin + FrameHeader.BYTES for begin in begins], gap=0)
-    engine = get_engine()
+    begins = np.array([begin for begin, _ in extents], np.int64)
+    ends = begins + FrameHeader.BYTES
+    if (data := file.read_local([file], np.zeros(len(begins), np.int64), begins, ends)) is None:
+        data = np.concatenate([np.empty(0, np.uint8), *file.read_all(begins.tolist(), ends.tolist(), gap=0)])
+    headers, engine = data.reshape(-1, FrameHeader.BYTES), get_engine()
     fits = [_fits(engine, header, size, checks) for header, (_, size) in zip(headers, extents, strict=True)]
     for at in sorted({0, len(fits) - 1}) if fits else ():
         number, (offset, expected) = records[at], extents[at]

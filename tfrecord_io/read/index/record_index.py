@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.bytes import Array, FrameHeader
-from tfrecord_io.columns import arrow_file
+from tfrecord_io.columns import arrow_file, offsets_of
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import FileName, RandomAccessFile
 
@@ -129,17 +129,16 @@ class LineIndex:
 
     def __init__(self, text: bytes | Array, path: str) -> None:
         self._text, self._path = np.frombuffer(text, np.uint8), path
-        counts, width = [np.zeros(1, np.int64)], gcd(_COUNTED, 8)
-        for begin in range(0, len(self._text), _BLOCK_BYTES):  # which stays in the caches
-            is_end = self._text[begin : begin + _BLOCK_BYTES] == ord("\n")
-            whole = len(is_end) // _COUNTED * _COUNTED
+        whole, width = len(self._text) // _COUNTED * _COUNTED, gcd(_COUNTED, 8)
+        sums = [np.empty(0, np.uint64)]
+        for begin in range(0, whole, _BLOCK_BYTES):  # which stays in the caches
+            is_end = self._text[begin : min(begin + _BLOCK_BYTES, whole)] == ord("\n")
             # Eight bytes are added at a time, as one number: no byte of the sums exceeds 255.
-            sums = is_end[:whole].view(f"u{width}").reshape(-1, _COUNTED // width).sum(axis=1, dtype=np.uint64)
-            counts.append(sums.view(np.uint8).reshape(-1, 8).sum(axis=1, dtype=np.int64))
-            if whole < len(is_end):
-                counts.append(np.array([np.count_nonzero(is_end[whole:])]))
+            firsts = np.arange(0, len(is_end) // width, _COUNTED // width)
+            sums.append(np.add.reduceat(is_end.view(f"u{width}"), firsts, dtype=np.uint64))
+        counts = np.concatenate(sums).view(np.uint8).reshape(-1, 8) @ np.ones(8, np.int64)
         # Of lines before each _COUNTED bytes, and of all.
-        self._ends = np.cumsum(np.concatenate(counts), dtype=np.int64)
+        self._ends = offsets_of(np.append(counts, np.count_nonzero(self._text[whole:] == ord("\n"))))
         self._is_open = len(self._text) > 0 and self._text[-1] != ord("\n")  # True if the last line has no end
 
     @classmethod
@@ -154,17 +153,16 @@ class LineIndex:
         """The text of a line."""
         block = min(int(self._ends.searchsorted(number, side="right")), len(self._ends) - 1) - 1
         begin, at = block * _COUNTED, number - int(self._ends[block])
-        ends = self._ends_in(begin, begin + _COUNTED)
-        stop = int(ends[at]) if at < len(ends) else len(self._text)
+        parts = [self._block(begin).split(b"\n", at + 1)[at]]
         while not at and begin:  # the line begins in an earlier block
             begin -= _COUNTED
-            ends = self._ends_in(begin, begin + _COUNTED)
-            at = len(ends)
-        return self._text[int(ends[at - 1]) + 1 if at else 0 : stop].tobytes()
+            _, newline, part = self._block(begin).rpartition(b"\n")
+            parts.append(part)
+            at = len(newline)
+        return b"".join(reversed(parts))
 
-    def _ends_in(self, begin: int, end: int) -> Array:
-        """Where lines end in a part of the text: int64."""
-        return np.flatnonzero(self._text[begin:end] == ord("\n")) + begin
+    def _block(self, begin: int) -> bytes:
+        return self._text[begin : begin + _COUNTED].tobytes()
 
     def extent(self, number: int) -> tuple[int, int]:
         """Offset and size of a record."""
