@@ -85,6 +85,8 @@ def printable(text: object, limit: int | None = 200) -> str:
     raw = hide_secrets(text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text))
     limit = _LINE_WIDTH if limit is None else limit
     cut = raw if len(raw) <= limit else raw[:limit] + "…"
+    if cut.isprintable():
+        return cut
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 from tfrecord_io.base import ReadOptions
@@ -58,7 +59,7 @@ class LazyScan(Scan):
     @classmethod
     def from_scan(cls, scan: Scan) -> Self:
         """A dataset from a scan, so with its schema."""
-        values = {field.name: getattr(scan, field.name) for field in fields(Scan)}
+        values = dict(zip(_NAMES, attrgetter(*_NAMES)(scan), strict=True))
         return cls(**{**values, "directory": scan.directory or scan.sources.working_directory})
 
     def filter_rows(self, filters: Any) -> Self:

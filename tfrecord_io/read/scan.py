@@ -6,6 +6,8 @@ import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
+from itertools import filterfalse
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, overload
 
 import pyarrow as pa
@@ -84,7 +86,7 @@ class _Compiled:
         self.added_index: list[str] = []
         if entries is not None or resolved.companions:
             order = Projection(entries).order(resolved.schema.names)
-            names = [name for name in order if name not in resolved.companions]
+            names = list(filterfalse(resolved.companions.__contains__, order))
             if scan.with_index and resolved.source == "embedded":
                 excluded = {name.removeprefix("!") for name in entries or ()}
                 index = EmbeddedSchema.index_levels(resolved.schema.to_arrow())
@@ -793,13 +795,14 @@ def _decode_settings(
     is_declared = resolved.declares(options.schema_overrides)
     compiled = plan_columns(columns, text=text, folded=resolved.folded, promoted=is_declared)
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
+    name_of = attrgetter("name")
     if resolved.is_inferred:
         unknown = "fault" if options.on_new == "raise" else "skip"
-        ignored |= resolved.companions - {column.name for column in compiled.columns}
+        ignored |= resolved.companions.difference(map(name_of, compiled.columns))
     elif resolved.source == "embedded":
         if columns is not resolved.schema:
-            every, read = plan_columns(resolved.schema), {column.name for column in compiled.columns}
-            ignored = every.ignored | {column.name for column in every.columns} - read
+            every = plan_columns(resolved.schema)
+            ignored = every.ignored.union(set(map(name_of, every.columns)).difference(map(name_of, compiled.columns)))
     else:
         unknown = "skip"
         plan_of_columns += compiled.other_part(resolved.schema)
@@ -807,9 +810,10 @@ def _decode_settings(
         unknown = "skip"
     selected: Callable[[str], bool] | None = None
     if entries is not None:
-        # A record may have one of a column's new name.
-        features = {field.column: field.feature for field in columns.others.values()}
-        selected = Projection([features.get(entry, entry) for entry in entries])
+        if columns.others:  # a record may have a feature of a column's new name
+            features = {field.column: field.feature for field in columns.others.values()}
+            entries = [features.get(entry, entry) for entry in entries]
+        selected = Projection(entries)
     if resolved.embedded is not None and resolved.embedded.conflicts:
         selected = partial(_is_unexpected, selected, tuple(resolved.embedded.conflicts))
     plan = Plan(

@@ -11,6 +11,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import compress
 from typing import Any
 
 import pyarrow as pa
@@ -109,11 +110,11 @@ class Projection:
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The selected ones of `names`; in the order of the entries where these are names only."""
-        return [names[i] for i in self.positions(names)]
+        return list(map(names.__getitem__, self.positions(names)))
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """The indices of the selected ones of `names`, in the order of `order`."""
-        selected = list(range(len(names))) if self.takes_all else [i for i, name in enumerate(names) if self(name)]
+        selected = list(range(len(names)) if self.takes_all else compress(range(len(names)), map(self, names)))
         if self.takes_all or self._included_patterns or self._only_excludes:
             return selected
         position = dict(zip(self._entries, range(len(self._entries)), strict=True))

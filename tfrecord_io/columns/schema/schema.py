@@ -485,14 +485,15 @@ class Schema:
         if selected == self.names:
             return self
         if self._columns is not None:
-            wanted = set(selected)
-            places = {name: at for at, name in enumerate(self._columns[0]) if name in wanted}
-            if places.keys() == wanted:
-                numbers = [places[name] for name in selected]
-                types = [self._columns[1][at] for at in numbers]
-                others = {at: self.others[number] for at, number in enumerate(numbers) if number in self.others}
+            names, types = self._columns
+            places = dict(zip(names, range(len(names)), strict=True))
+            if places.keys() >= set(selected):
+                numbers, others = list(map(places.__getitem__, selected)), dict[int, Field]()
+                for at, number in enumerate(numbers if self.others else ()):
+                    if number in self.others:
+                        others[at] = self.others[number]
                 schema = Schema.__new__(Schema)
-                schema._set_columns(selected, types, others, self.metadata)
+                schema._set_columns(selected, list(map(types.__getitem__, numbers)), others, self.metadata)
                 return schema
         return Schema(map(self.__getitem__, selected), self.metadata)
 

@@ -319,10 +319,12 @@ class RowBudget:
     def fit_to(self, plan: Plan) -> None:
         """Limit a batch by the slots of its rows, which absent values have too, and by the integers of lists."""
         fixed = {Kind.INT64: 8, Kind.FLOAT: 4}  # the numbers of scalar columns, and an offset of the others
-        size = sum(fixed.get(c.kind, 4) if c.layout is Layout.SCALAR else 4 for c in plan.columns)
+        size, kinds, layouts = 0, (Kind.INT64, Kind.NONE), (Layout.LIST, Layout.ANY)
+        self.counts_integers = False
+        for column in plan.columns:
+            size += fixed.get(column.kind, 4) if column.layout is Layout.SCALAR else 4
+            self.counts_integers |= column.kind in kinds and column.layout in layouts
         self.batch_rows = min(self.batch_rows, max(1, self.batch_bytes // max(1, size)))
-        kinds, layouts = (Kind.INT64, Kind.NONE), (Layout.LIST, Layout.ANY)
-        self.counts_integers = any(c.kind in kinds and c.layout in layouts for c in plan.columns)
 
     def give_back(self, rows: int) -> None:
         """Let others replace rows that were counted, but are left out."""

@@ -63,12 +63,12 @@ class KnownCounts:
 
     def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
         """The index file next to each file; none for compressed files, and those whose number is known without one."""
-        is_asked = [
-            self.may_be_plain and source.records is None and (source.shard is None or source.span is not None)
-            for source in sources
-        ]
-        found_indexes = iter(find_indexes([source for source, asked in zip(sources, is_asked, strict=True) if asked]))
-        return [next(found_indexes) if asked else None for asked in is_asked]
+        asked = dict[int, Source]()
+        for at, source in enumerate(sources if self.may_be_plain else ()):
+            if source.records is None and (source.shard is None or source.span is not None):
+                asked[at] = source
+        indexes = dict(zip(asked, find_indexes([*asked.values()]), strict=True))
+        return list(map(indexes.get, range(len(sources))))
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.

@@ -438,7 +438,8 @@ class TableRepresentation:
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
-        parts, rows = list(map(Column.leaf_arrays, batches)), sum(map(len, batches))
+        arrays_of = Column.leaf_arrays if self._has_structs else attrgetter("columns")
+        parts, rows = list(map(list, map(arrays_of, batches))), sum(map(len, batches))
         numbers = {} if self._has_structs else number_columns(batches, parts, self._threads)
         batches.clear()
         arrays, fault = [], None

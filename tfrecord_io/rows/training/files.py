@@ -96,7 +96,8 @@ class Files(RowSource):
             return FileCounts(self.counts())
         known = FileCounts()
         known.indexes = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
-        for _, records in _stated_counts(known.indexes, self.scan.sources):
+        for source, index in zip(self.scan.sources, known.indexes.indexes(self.scan.sources), strict=True):
+            records = 0 if source.size == 0 else known.indexes.record_count(source, index)
             if records is None:
                 return None
             known.append(records)
@@ -182,12 +183,6 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
             size += sum(map(value_bytes, batch.columns))
             if options.sample != "all" and size >= _SAMPLE_BYTES:
                 return
-
-
-def _stated_counts(counts: Any, sources: Sequence[Source]) -> Iterator[tuple[Source, int | None]]:
-    """Files, each with its number of records; None if it is unknown without reading. `counts`: `Files.known_counts`."""
-    for source, index in zip(sources, counts.indexes(sources), strict=True):
-        yield source, 0 if source.size == 0 else counts.record_count(source, index)
 
 
 class FileCounts(list[int]):
@@ -411,7 +406,8 @@ class FileEpochs(Epochs):
         total = 0
         try:
             known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
-            for source, records in _stated_counts(known, self.sources):
+            for source, index in zip(self.sources, known.indexes(self.sources), strict=True):
+                records = 0 if source.size == 0 else known.record_count(source, index)
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
