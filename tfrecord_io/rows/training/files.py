@@ -322,7 +322,8 @@ class FileEpochs(Epochs):
             sources, offset = [self.sources[order[i]] for i in files], first - int(bounds[files[0]])
             of_files = bounds[files[0] : files[-1] + 2] - first
             if (pieces := self._pieces([order[i] for i in files], of_files, last - first)) is not None:
-                sources, offset, limit, of_files = pieces, 0, None, np.clip(of_files, 0, last - first)
+                sources, offset, limit = pieces, 0, None
+                of_files = np.minimum(np.maximum(of_files, 0), last - first)
             runs.append((self._scan.with_sources(sources, offset=offset, limit=limit), of_files))
         return runs
 

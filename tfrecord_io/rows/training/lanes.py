@@ -575,14 +575,17 @@ class LaneBatching(Batching):
     def _places_of_steps(self, position: OrderPosition, steps: Array) -> tuple[Array, Array]:
         """Part and row of each row that this rank takes in some steps after a position: int64 [steps, rows]."""
         order, turns = self._order, (position.turn + steps) % self._order.turns
-        low, high = self._seat.run(self._step)
-        parts, rows = np.empty((2, len(steps), high - low), np.int64)
-        for turn in np.unique(turns).tolist():
+        of_turns = list[tuple[Array, tuple[Array, Array]]]()
+        for turn in set(turns.tolist()):
             of_turn = np.flatnonzero(turns == turn)
             first = (turn - position.turn) % order.turns
             places = self._places(turn, position.taken[turn], (steps[of_turn] - first) // order.turns)
-            if len(of_turn) == len(steps):
-                return places
+            of_turns.append((of_turn, places))
+        if len(of_turns) == 1:
+            return places
+        low, high = self._seat.run(self._step)
+        parts, rows = np.empty((2, len(steps), high - low), np.int64)
+        for of_turn, places in of_turns:
             parts[of_turn], rows[of_turn] = places
         return parts, rows
 
