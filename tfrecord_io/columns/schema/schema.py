@@ -486,8 +486,11 @@ class Schema:
             return self
         if self._columns is not None:
             names, types = self._columns
-            places = dict(zip(names, range(len(names)), strict=True))
-            if places.keys() >= set(selected):
+            wanted, places = set(selected), dict[str, int]()
+            for at, name in enumerate(names):
+                if name in wanted:
+                    places[name] = at
+            if places.keys() == wanted:
                 numbers, others = list(map(places.__getitem__, selected)), dict[int, Field]()
                 for at, number in enumerate(numbers if self.others else ()):
                     if number in self.others:

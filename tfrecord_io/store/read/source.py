@@ -891,7 +891,7 @@ class Sources(Sequence[Source]):
     @property
     def bytes(self) -> int | None:
         """The size of the files together; None if one is unknown."""
-        return Source.total(source.size for source in self)
+        return Source.total(map(attrgetter("size"), self))
 
     @property
     def sizes(self) -> Array | None:
@@ -958,7 +958,10 @@ class Sources(Sequence[Source]):
     @property
     def working_directory(self) -> str | None:
         """The working directory, if the path of a file is relative to it."""
-        return os.getcwd() if any(source.local and not os.path.isabs(source.path) for source in self) else None
+        for source in self:
+            if source.local and not os.path.isabs(source.path):
+                return os.getcwd()
+        return None
 
 
 def united_metadata(manifests: Iterable[ManifestVersion]) -> dict[str, str]:
