@@ -69,7 +69,7 @@ class ScanRows:
 
         `warn` takes the text of a warning about declared columns that no record has.
         """
-        return open_as_it_is(self.scan, self._absent_columns(warn))
+        return open_as_it_is(self.scan, None if warn is None else AbsentColumns(self.scan.features, warn))
 
     def open_indexed(
         self, row_filter: RowFilter | None, warn: Callable[[str], object] | None = None, *, whole: bool = False
@@ -78,7 +78,8 @@ class ScanRows:
 
         `warn`: see `open_files`.
         """
-        return open_indexed(self.scan, row_filter, self._absent_columns(warn), whole=whole)
+        absent = None if warn is None else AbsentColumns(self.scan.features, warn)
+        return open_indexed(self.scan, row_filter, absent, whole=whole)
 
     def may_be_interleaved(self) -> bool:
         """True if `open_interleaved` may read the scan as one of several parts."""
@@ -102,9 +103,6 @@ class ScanRows:
         scan = scans[0].with_sources(sources, offset=0, limit=None if is_whole else LIMITS.INT64_MAX)
         scan = scan.with_options(batch_bytes=scan.options.batch_bytes * InterleavedChunks.BATCHES)
         return Reader(plan_read(scan, chunks)), chunks
-
-    def _absent_columns(self, warn: Callable[[str], object] | None) -> AbsentColumns | None:
-        return None if warn is None else AbsentColumns(self.scan.features, warn)
 
     def read(self, *, warns: bool = False) -> pa.Table:
         """Read all rows as a table; `warns`: of declared columns that no record has."""
