@@ -54,6 +54,7 @@ class Store:
         self.tags: dict[str, str] = {}
         self.uploads: dict[str, dict[int, bytes | bytearray]] = {}
         self.requests: Counter[str] = Counter()
+        self.lock = threading.Lock()
 
     def put(self, key: str, parts: list[bytes | bytearray]) -> None:
         self.objects[key], self.tags[key] = parts, f"{uuid.uuid4().hex}-1"  # of parts: no client takes it for an MD5
@@ -129,11 +130,11 @@ class Handler(BaseHTTPRequestHandler):
         elif "uploadId" in self._query:
             self.store.uploads[self._query["uploadId"][0]][int(self._query["partNumber"][0])] = body
             self._answer(200)
-        elif self._holds():
-            self.store.put(self._key, [body])
-            self._answer(200)
         else:
-            self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
+            with self.store.lock:  # a condition holds until the object is stored
+                if is_stored := self._holds():
+                    self.store.put(self._key, [body])
+            self._answer(*((200,) if is_stored else (412, b"<Error><Code>PreconditionFailed</Code></Error>")))
 
     def _holds(self) -> bool:
         """Whether the condition of a request holds."""

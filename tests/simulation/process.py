@@ -121,7 +121,8 @@ def _rest(request: Coroutine[Any, Any, Any], waits_for: Any) -> Generator[Any, A
 
 def _replacements() -> Iterator[tuple[Any, str, Any]]:
     real_sleep, real_time, real_pid, real_urandom = time.sleep, time.time, os.getpid, os.urandom
-    real_time_ns, real_uniform, real_start = time.time_ns, random.uniform, threading.Thread.start
+    real_time_ns, real_monotonic = time.time_ns, time.monotonic
+    real_uniform, real_start = random.uniform, threading.Thread.start
     real_started = background._has_started
     real_submit, real_sync = asyncio.run_coroutine_threadsafe, fsspec.asyn.sync
 
@@ -136,6 +137,9 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
 
     def now_ns() -> int:
         return real_time_ns() if (actor := running()) is None else int((actor[0].now + actor[1].skew) * 1e9)
+
+    def monotonic() -> float:
+        return real_monotonic() if (actor := running()) is None else actor[0].now
 
     def getpid() -> int:
         return real_pid() if (actor := running()) is None else actor[1].process
@@ -165,6 +169,7 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield time, "sleep", sleep
     yield time, "time", now
     yield time, "time_ns", now_ns
+    yield time, "monotonic", monotonic
     yield os, "getpid", getpid
     yield os, "urandom", urandom
     yield random, "uniform", uniform

@@ -19,8 +19,9 @@ from limited import set_limits
 from rounds import each_step
 from servers import Bucket, around_requests
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.paths import manifest
+from tfrecord_io.store.paths import manifest, manifest_files
 from tfrecord_io.store.paths.manifest import Manifest
+from tfrecord_io.store.write import place_remote
 from tfrecord_io.store.write.place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
 
 
@@ -118,6 +119,40 @@ def test_a_writer_that_is_killed_appends_all_or_nothing(conditional: Bucket, dyi
         if not dying["killed"]:
             break
     assert outcomes == {1, 2}
+
+
+def test_a_writer_that_others_precede_reads_no_part_at_each_try(
+    s3: Bucket, requests: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each of its tries would take longer than those of writers that have just begun, which precede it again."""
+    for name, most in {"many": 4, "tail": 8}.items():
+        monkeypatch.setattr(manifest_files.SIZES, name, most)
+    monkeypatch.setattr(place_remote, "_FIRST_PAUSE", 0.001)
+    other = {**s3.storage_options, "default_cache_type": "none"}  # a filesystem and a loop of its own
+    for value in range(6):
+        write(s3, value, mode="append")
+    put, preceding = S3Place._put, [*range(10, 50)]
+
+    async def put_after_others(self: S3Place, key: str, body: bytes, version: str | None) -> str:
+        if key.endswith("_MANIFEST.json") and preceding and self.fs.fsspec.default_cache_type != "none":
+            values = [preceding.pop(0), preceding.pop(0)]
+            thread = Thread(target=lambda: [write(s3, v, mode="append", storage_options=other) for v in values])
+            before = len(requests)
+            thread.start()
+            while thread.is_alive():
+                await asyncio.sleep(0.01)
+            del requests[before:]  # of the others
+        return await put(self, key, body, version)
+
+    monkeypatch.setattr(S3Place, "_put", put_after_others)
+    requests.clear()
+    write(s3, 99, mode="append")
+    assert not preceding
+    parts = Counter(key for method, key in requests if method == "get_object" and key.endswith(".arrow.zst"))
+    assert len(parts) > 2
+    assert max(parts.values()) <= 2, "more than to look for its own shard, and to add it to the part"
+    assert values(s3)[-1] == 99
+    assert sorted(values(s3)) == [*range(6), *range(10, 50), 99]
 
 
 def test_a_lost_response_is_no_second_append(conditional: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:

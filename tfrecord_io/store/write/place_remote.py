@@ -41,7 +41,9 @@ _PENDING_BYTES = 256 * MIB  # of parts, of all shards of a dataset; it has those
 _TRIES = 40  # of a claim
 _PUTS = 200  # conditional ones that others precede
 _LONGEST_PAUSE = 1.0  # seconds between two tries of a claim
-_FIRST_PAUSE = 0.2  # seconds, of a conditional put: about as long as 5 to 10 requests
+_FIRST_PAUSE, _LONGEST_FIRST_PAUSE = 0.2, 3.0  # seconds, at most, after the first refusal of a conditional put
+_REQUESTS_IN_PAUSE = 10  # that the first pause takes at most: shorter ones do not tell old writers from new ones
+_PAUSE_FACTOR = 0.8  # from one pause to the next
 _MOVES = 64  # shards that are copied or uploaded at a time: a request takes about as long as a few MiB
 _LARGEST_COPY = 5 * 2**30  # bytes, of S3 by one request
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
@@ -195,15 +197,16 @@ class ConditionalPlace(RemotePlace):
             except BaseException:
                 self._remove_parts([*unused, *arranged.new])
                 raise
-            self._is_unanswered = True
+            self._is_unanswered, begin = True, time.monotonic()
             stored = self._try(self._put, self._key, text, version)
-            self._is_unanswered = False
+            self._is_unanswered, request_seconds = False, time.monotonic() - begin
             if stored is not None:
                 self._known = (new, stored) if stored else None
                 self._inner.invalidate_cache(self._inner._parent(f"{self._bucket}/{self._key}"))
                 self._remove_parts([*unused, *arranged.gone])
                 return old, new
-            _pause_after_refusal(attempt)  # before the next look, after which every moment lets others precede
+            # Before the next look, after which every moment lets others precede.
+            _pause_after_refusal(attempt, request_seconds)
             # That of another writer, or of this one, if a response was lost.
             current, has_change = ask_again(self.read, lambda found: (found, found is not None and is_done(found)))
             if current is not None and has_change:
@@ -482,10 +485,12 @@ def _pause(attempt: int) -> None:
     time.sleep(random.uniform(0, min(_LONGEST_PAUSE, 0.02 * 2**attempt)))
 
 
-def _pause_after_refusal(attempt: int) -> None:
+def _pause_after_refusal(attempt: int, request_seconds: float) -> None:
     """Wait, the shorter the more often this writer was refused, so that who has waited longest comes first.
 
     Of the writers that put the manifest at a time one succeeds, so that longer pauses would gain nothing: with those
-    that grow, the unluckiest of 30 writers waits 30 times as long as most, with these 5 times.
+    that grow, the unluckiest of 30 writers waits 30 times as long as most, with these 3 times. Where requests are slow,
+    as with many writers, pauses are longer, or all writers would be as likely to succeed.
     """
-    time.sleep(random.uniform(0, _FIRST_PAUSE / 2**attempt))
+    first = min(max(_FIRST_PAUSE, _REQUESTS_IN_PAUSE * request_seconds), _LONGEST_FIRST_PAUSE)
+    time.sleep(random.uniform(0, first * _PAUSE_FACTOR**attempt))

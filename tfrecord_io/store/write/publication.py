@@ -220,6 +220,9 @@ class Publication:
         self._is_readable = False  # it is replaced, but that failed, so that a loss of power may take it
         self._overtaken: OSError | None = None  # the error that says that another writer has replaced it
         self._known = self._check_existing()  # the manifest, if the dataset grows
+        # The last manifest without a shard of this writing: its parts are not read again. Another attempt of a job may
+        # have published before.
+        self._without_own = None if is_staged else self._known
         self._stages = not output.grows and bool(place.is_local or self.old.existing or is_staged)
         # Another writer may write to the names of a new dataset, too; a shard that is added is stored once, also if an
         # answer is lost: one that is stored again is another version than the one that a reader has listed.
@@ -855,8 +858,10 @@ class Publication:
 
     def _has_own(self, manifest: Manifest) -> bool:
         """True if a manifest has this writer's shards; the id alone does not tell, as a begun manifest has it, too."""
-        before = None if self._is_staged else self._known  # another attempt of a job may have published before
-        return self._change.is_in(manifest, self._id, before=before)
+        has_own = self._change.is_in(manifest, self._id, before=self._without_own)
+        if not has_own:
+            self._without_own = manifest
+        return has_own
 
     def _is_in(self, manifest: Manifest) -> bool:
         """Like `_has_own`, or, if parts of the manifest are gone by now, of the one that is there."""
