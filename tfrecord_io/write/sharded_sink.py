@@ -343,9 +343,9 @@ class SchemaUnion:
             raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
         stored_schema, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
-            stored_schema = stored_schema.replace(dictionaries=added.dictionaries)
+            stored_schema = stored_schema._replace(dictionaries=added.dictionaries)
         elif not adds_rows:
-            added = added.replace(dictionaries=stored_schema.dictionaries)
+            added = added._replace(dictionaries=stored_schema.dictionaries)
         united = stored_schema.merge(added)
         for level in EmbeddedSchema.index_levels(stored_schema.schema) if not self.evolve else ():
             if level not in added.schema.names:

@@ -99,7 +99,6 @@ class EmbeddedSchema(_Facts):
     __slots__ = ()
 
     Unreadable = EmbeddedSchemaUnreadable  # raised for the content of a field that is none
-    replace = _Facts._replace  # copies it with other values
 
     @classmethod
     def of(cls, schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None, path: str = "") -> Self:
@@ -109,7 +108,7 @@ class EmbeddedSchema(_Facts):
     @classmethod
     def parse(cls, content: bytes, path: str = "") -> EmbeddedSchema:
         """The schema that a record of a file, or the manifest at `path`, carries; errors as `unpack`."""
-        return unpack(content).replace(path=path, content=content)
+        return unpack(content)._replace(path=path, content=content)
 
     @staticmethod
     def content_of(frame: Any, *, check_crc: bool = True) -> bytes | None:
@@ -134,7 +133,7 @@ class EmbeddedSchema(_Facts):
         from tfrecord_io.columns.schema.pandas_metadata import drop_range_index
 
         schema = drop_range_index(self.schema)
-        return self if schema is self.schema else self.replace(schema=schema)
+        return self if schema is self.schema else self._replace(schema=schema)
 
     def merge(self, other: EmbeddedSchema) -> EmbeddedSchema:
         """The schema that covers both: this one itself if it covers the other.
@@ -185,7 +184,7 @@ class EmbeddedSchema(_Facts):
         merged = read.merge(self)
         fields = [merged.schema.field(name) for name in self.schema.names]
         schema = pa.schema(fields, metadata=merged.schema.metadata)
-        return merged.replace(schema=schema, conflicts=read.conflicts, content=None)
+        return merged._replace(schema=schema, conflicts=read.conflicts, content=None)
 
     @staticmethod
     def index_levels(schema: pa.Schema) -> list[str]:
@@ -521,7 +520,7 @@ def _restore_registered_types(embedded: EmbeddedSchema) -> EmbeddedSchema:
         return registered_field(field) if may_be else field
 
     columns = [use_registered_type(column, is_nested(column)) for column in embedded.schema]
-    return embedded.replace(schema=pa.schema(columns, embedded.schema.metadata))
+    return embedded._replace(schema=pa.schema(columns, embedded.schema.metadata))
 
 
 def _dictionaries(batch: pa.RecordBatch, schema: pa.Schema) -> dict[str, pa.Array]:

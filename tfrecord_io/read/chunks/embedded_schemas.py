@@ -232,7 +232,7 @@ def unite_embedded(embedded: EmbeddedSchema | None, contents: Iterable[tuple[byt
     covered = frozenset(_digest(schema.content) for schema in schemas if schema.content is not None)
     if united[0].conflicts:  # each names the first file that differs from the files before
         return reduce(EmbeddedSchema.merge, schemas)
-    return united[0].replace(united=united[0].united | covered)
+    return united[0]._replace(united=united[0].united | covered)
 
 
 def _digest(content: bytes) -> bytes:
