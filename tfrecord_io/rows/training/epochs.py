@@ -416,7 +416,11 @@ class JoinedBatches:
         self.bytes = self.bytes * count // max(int(sizes.sum()), 1)
         self._schema, self._columns = batches[0].schema, list[pa.Array | _Runs]()
         for arrays in zip(*map(attrgetter("columns"), batches), strict=True):
-            items = list(filter(None, map(_items, arrays)))
+            items = list[Runs]()
+            for array in arrays:
+                if (of_array := _items(array)) is None:
+                    break
+                items.append(of_array)
             if len(items) == len(arrays):
                 self._columns.append(_Runs(arrays[0].type, items))
             else:
