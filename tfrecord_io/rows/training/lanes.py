@@ -331,7 +331,7 @@ class LaneBatching(Batching):
 
         self._counts = counts
         self._source, self._order, self._seat = source, order, seat
-        self._of_parts = replace(options, worker=None, uneven="keep", parts=None, state=None)
+        self._of_parts = options.changed(worker=None, uneven="keep", parts=None, state=None)
         super().__init__(source.epochs(self._of_parts, seed), representation, options, seed)
         self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
         # Each lane has a part of the shuffle buffer.
@@ -757,7 +757,7 @@ class LaneBatching(Batching):
         first, mark = self._marks.get(part, (0, IteratorPosition(self._epoch, 0, 0)))
         if first > row:
             first, mark = 0, IteratorPosition(self._epoch, 0, 0)
-        options = replace(self._of_parts, epochs=self._epoch + 1, shuffle_buffer=self._lane_buffer)
+        options = self._of_parts.changed(epochs=self._epoch + 1, shuffle_buffer=self._lane_buffer)
         batching = Batching(self._parts[part], self._representation, options, self._seed, stream=part)
         stream = _PartBatches(batching, mark, first, options.batch_size)
         self._lanes.streams.append(stream)

@@ -97,7 +97,7 @@ class MixedEpochs(SequenceEpochs):
         super().__init__(mixture, options, counts)
         self.members = mixture.members
         worker = mixture.worker_of(options) if self.has_own_files else None
-        of_parts = replace(options, worker=worker, uneven="keep", state=None)
+        of_parts = options.changed(worker=worker, uneven="keep", state=None)
         self.parts = self._epochs_of(of_parts, seed)
         self.counts = counts if self.has_equal_parts else None  # of the rows of each part
         self.whole: list[Epochs] | None = None

@@ -197,7 +197,7 @@ class Mixture(RowSource):
         worker = self.worker_of(options)
         has_equal_parts = options.uneven != "keep" and self.stop != "never"
         own_files = worker if self.has_own_files(worker[1]) and not has_equal_parts else None
-        of_members = replace(options, worker=own_files, uneven="keep")
+        of_members = options.changed(worker=own_files, uneven="keep")
         identities = [member.identity(of_members) for member in self.members]
         mixed = ReadIdentity.from_sources(self.sources, options, self.selection)
         parts = []

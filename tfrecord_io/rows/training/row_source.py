@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
@@ -126,7 +125,7 @@ class RowSource(ABC):
         By default, those of as many workers. With `counts`, as of `epochs`, parts have `sizes` rows, int64 [parts].
         `boundaries`: see `Scan.align_ranges`.
         """
-        of_parts = (replace(options, worker=(part, count)) for part in range(count))
+        of_parts = (options.changed(worker=(part, count)) for part in range(count))
         return [self.epochs(of_part, seed) for of_part in of_parts]
 
     def most_parts(self, count: int) -> int:
