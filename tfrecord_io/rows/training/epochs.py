@@ -27,6 +27,7 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition
 _BYTES = (pa.large_binary(), pa.large_string())
 _SHORT_BYTES = 64  # mean size of a text below which Arrow's `take` is as fast
 _MOST_UNUSED = 2  # slices are taken of their whole batches if these have at most so many times the rows of the slices
+_FEW_BATCHES = 8  # whose rows are looked for one by one
 _MOST_READERS = 64  # of the rows of a mixture; beyond, readers without a row left are dropped
 
 
@@ -286,6 +287,30 @@ class RowFacts(NamedTuple):
         return RowFacts(part(self.numbers), part(self.row_bytes), tuple(map(part, self.origins)), self.readers)
 
 
+class JoinedFacts:
+    """Facts of the rows of several batches, one after the other; of few batches, only those taken are joined."""
+
+    def __init__(self, parts: Sequence[RowFacts]) -> None:
+        self._parts = parts
+
+    @cached_property
+    def numbers(self) -> Array:
+        """See `RowFacts.numbers`."""
+        return np.concatenate([part.numbers for part in self._parts])
+
+    def take(self, rows: Array) -> RowFacts:
+        """See `RowFacts.take`."""
+        if not 1 < len(self._parts) <= _FEW_BATCHES:
+            return RowFacts.concat(self._parts).take(rows)
+        taken, places, begin = list[RowFacts](), list[Array](), 0
+        for part in self._parts:
+            end = begin + len(part.numbers)
+            places.append(np.flatnonzero((begin <= rows) & (rows < end)))
+            taken.append(part.take(rows[places[-1]] - begin))
+            begin = end
+        return RowFacts.concat(taken).take(np.argsort(np.concatenate(places)))
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class NumberedBatch:
     """Rows and their numbers; a variable of this class is often called `pool`.
@@ -300,7 +325,7 @@ class NumberedBatch:
         The batch that the rows are a slice of, and the row in it at which they begin.
     """
 
-    _facts: RowFacts
+    _facts: RowFacts | JoinedFacts
     rows: pa.RecordBatch
     episodes: dict[int, Any] = field(default_factory=dict)
     is_late: bool = False
@@ -325,6 +350,7 @@ class NumberedBatch:
     def facts(self) -> RowFacts:
         if self._chosen is not None:
             self._facts, self._chosen = self._facts.take(self._chosen), None
+        assert isinstance(self._facts, RowFacts)
         return self._facts
 
     @property
@@ -405,7 +431,7 @@ class JoinedBatches:
         """Join all rows, or runs of them: the number of the pool of each, its first row there, and its length."""
         sizes = np.array(list(map(len, pools)))
         owners, begins, lengths = runs or (np.arange(len(pools)), np.zeros(len(pools), np.int64), sizes)
-        self.facts = RowFacts.concat(list(map(attrgetter("facts"), pools)))
+        self.facts = JoinedFacts(list(map(attrgetter("facts"), pools)))
         self._episodes, self._is_late = dict[int, Any](), pools[0].is_late
         for pool in pools:
             self._episodes |= pool.episodes

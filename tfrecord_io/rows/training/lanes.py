@@ -181,8 +181,8 @@ class LaneDraws:
         slots, firsts = int(self._slots[-1]), self._slots[:-1]
         drawn, left = np.arange(slots, len(self.joined)), np.arange(0)
         if slots:
-            lane_sizes, lane_slots = np.repeat(self._sizes, exchanged), np.repeat(firsts, exchanged)
-            drawn, left = exchange(slots_of(np.concatenate(self._draws), lane_sizes) + lane_slots, slots)
+            buffers = zip(self._draws, self._sizes.tolist(), firsts.tolist(), strict=True)
+            drawn, left = exchange(np.concatenate([slots_of(n, size) + at for n, size, at in buffers]), slots)
         if not any(map(len, self._drain_draws)):
             return drawn, left, self._slots.tolist()
         of_lanes, left_of_lanes = np.split(drawn, self._bounds[1:-1]), np.split(left, self._slots[1:-1])

@@ -44,9 +44,9 @@ def stable_argsort(numbers: Array, end: int) -> Array:
     return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
 
 
-def slots_of(numbers: Array, sizes: Array | int) -> Array:
-    """The slots that draws by numbers in [0, 1) take from full buffers of `sizes`: int64."""
-    return np.minimum((numbers * sizes).astype(np.int64), sizes - 1)
+def slots_of(numbers: Array, size: int) -> Array:
+    """The slots that draws by numbers in [0, 1) take from a full buffer: int64."""
+    return np.minimum((numbers * size).astype(np.int64), size - 1)
 
 
 def exchange(slots: Array, size: int) -> tuple[Array, Array]:
@@ -66,10 +66,11 @@ def exchange(slots: Array, size: int) -> tuple[Array, Array]:
     # A slot holds the record that the last draw from it let in, so draws are sorted by slot and keep their order in it.
     order = stable_argsort(slots, size)
     by_slot = slots[order]
-    first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
+    differs = by_slot[1:] != by_slot[:-1]
+    first, last = np.concatenate([[True], differs]), np.concatenate([differs, [True]])
     drawn = np.empty(len(slots), np.int64)
-    drawn[order] = np.where(first, by_slot, size + np.concatenate([[0], order[:-1]]))
-    last = np.concatenate([first[1:], [True]])
+    drawn[order[1:]] = order[:-1] + size
+    drawn[order[first]] = by_slot[first]
     buffer[by_slot[last]] = size + order[last]
     return drawn, buffer
 
