@@ -315,7 +315,8 @@ class Reader(BatchStream):
             batch, fault = self._builder.batch(chunk.columns, chunk.held, self._expansion)
             if fault is None or planned.early is None:
                 return [(0, batch)], fault, ()
-            self._expansion.room = room  # made again, without the faults of rows that do not pass
+            del batch  # made again, without the faults of rows that do not pass
+            self._expansion.room = room
         from tfrecord_io.read.chunks.recovery import chunk_batches
 
         return chunk_batches(
