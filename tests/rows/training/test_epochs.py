@@ -266,7 +266,7 @@ def test_a_state_from_before_uneven_is_restored() -> None:
 CELLS = st.lists(st.one_of(st.none(), st.lists(st.integers(-(2**62), 2**62), max_size=5)), max_size=6)
 
 
-@given(data=st.data(), parts=st.lists(CELLS, min_size=1, max_size=4), nulls=st.booleans(), wide=st.booleans())
+@given(data=st.data(), parts=st.lists(CELLS, min_size=1, max_size=10), nulls=st.booleans(), wide=st.booleans())
 def test_rows_of_several_pools_are_taken_as_of_one(
     data: st.DataObject, parts: list[list[Any]], nulls: bool, wide: bool
 ) -> None:

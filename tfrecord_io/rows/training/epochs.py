@@ -452,11 +452,13 @@ class JoinedBatches:
             else:
                 self._columns.append(arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays))
         # Of each row: its row in its pool, the number of the pool, and its row in all pools.
-        self._rows = np.repeat(begins - bounds[:-1], lengths) + np.arange(count)
+        self._rows = np.repeat(begins - bounds[:-1], lengths)
+        self._rows += np.arange(count)
         self._owners, self._places = None, self._rows
         if len(pools) > 1:
             self._owners = np.repeat(owners, lengths)
-            self._places = self._rows + np.repeat(offsets_of(sizes)[owners], lengths)
+            self._places = np.repeat(offsets_of(sizes)[owners], lengths)
+            self._places += self._rows
 
     @classmethod
     def of_slices(cls, slices: Sequence[RowSlice]) -> Self:
@@ -529,8 +531,10 @@ def _items(array: pa.Array) -> Runs | None:
     dtype = Column(array.type.value_type).number_dtype if is_fixed or t.is_large_list(array.type) else None
     if dtype is None or array.values.null_count:
         return None
-    rows = np.arange(array.offset, array.offset + len(array) + 1)
-    offsets = rows * array.type.list_size if is_fixed else ArrayBuffers(array).offsets
+    if not is_fixed:
+        return Runs(Column.numbers(array.values), ArrayBuffers(array).offsets)
+    offsets = np.arange(array.offset, array.offset + len(array) + 1)
+    offsets *= array.type.list_size
     return Runs(Column.numbers(array.values), offsets)
 
 

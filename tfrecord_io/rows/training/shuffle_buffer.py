@@ -46,7 +46,8 @@ def stable_argsort(numbers: Array, end: int) -> Array:
 
 def slots_of(numbers: Array, size: int) -> Array:
     """The slots that draws by numbers in [0, 1) take from a full buffer: int64."""
-    return np.minimum((numbers * size).astype(np.int64), size - 1)
+    slots: Array = (numbers * size).astype(np.int64)
+    return np.minimum(slots, size - 1, out=slots)
 
 
 def exchange(slots: Array, size: int) -> tuple[Array, Array]:
