@@ -173,6 +173,7 @@ class ManifestSources(Sources):
 
     def __init__(self, dataset: _Dataset, picked: range | Array, *, by_number: bool = False) -> None:
         self._dataset, self._picked, self._by_number = dataset, picked, by_number
+        self.have_partitions = bool(dataset.columns) and len(picked) > 0
 
     @classmethod
     def of_manifest(cls, fs: FileSystem, name: str, manifest: Manifest) -> Self | None:
@@ -335,10 +336,6 @@ class ManifestSources(Sources):
     def folders(self, columns: Sequence[str]) -> tuple[dict[str, pa.StringArray], Array]:
         folders, numbers = self._files.folders
         return ColumnFolder.texts_in(folders, columns), numbers
-
-    @property
-    def have_partitions(self) -> bool:
-        return bool(self._dataset.columns) and len(self) > 0
 
     def absolute(self, directory: str | None = None) -> Sources:
         if self.working_directory is None:

@@ -793,10 +793,19 @@ class Source:
 
 
 class Sources(Sequence[Source]):
-    """Files in the order of reading; immutable. Equal are those with equal files."""
+    """Files in the order of reading; immutable. Equal are those with equal files.
+
+    Attributes
+    ----------
+    have_partitions : bool
+        True if a file may be in a folder of a partition column.
+    """
+
+    have_partitions: bool
 
     def __init__(self, sources: Iterable[Source] = ()) -> None:
         self._sources = tuple(sources)
+        self.have_partitions = any(map(attrgetter("partitions"), self._sources))
 
     @staticmethod
     def of(sources: Iterable[Source]) -> Sources:
@@ -945,11 +954,6 @@ class Sources(Sequence[Source]):
     def partition_names(self) -> list[str]:
         """The partition columns of the first file."""
         return [name for name, _ in self[0].partitions] if len(self) else []
-
-    @property
-    def have_partitions(self) -> bool:
-        """True if a file may be in a folder of a partition column."""
-        return any(map(attrgetter("partitions"), self))
 
     def absolute(self, directory: str | None = None) -> Sources:
         """The same files by absolute paths in `directory`, by default the working directory, for other processes."""
