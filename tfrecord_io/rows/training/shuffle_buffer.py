@@ -67,11 +67,10 @@ def exchange(slots: Array, size: int) -> tuple[Array, Array]:
     # A slot holds the record that the last draw from it let in, so draws are sorted by slot and keep their order in it.
     order = stable_argsort(slots, size)
     by_slot = slots[order]
-    differs = by_slot[1:] != by_slot[:-1]
-    first, last = np.concatenate([[True], differs]), np.concatenate([differs, [True]])
+    first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
     drawn = np.empty(len(slots), np.int64)
-    drawn[order[1:]] = order[:-1] + size
-    drawn[order[first]] = by_slot[first]
+    drawn[order] = np.where(first, by_slot, size + np.concatenate([[0], order[:-1]]))
+    last = np.concatenate([first[1:], [True]])
     buffer[by_slot[last]] = size + order[last]
     return drawn, buffer
 
