@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable, warn
-from tfrecord_io.bytes import Array, Checks, Engine, FrameHeader, get_engine
+from tfrecord_io.bytes import Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index import SMALL_BYTES
 from tfrecord_io.store import FileName, Location, Source, find_sidecars
@@ -268,17 +268,17 @@ def _fits_some(
     if (data := file.read_local([file], np.zeros(len(begins), np.int64), begins, ends)) is None:
         data = np.concatenate([np.empty(0, np.uint8), *file.read_all(begins.tolist(), ends.tolist(), gap=0)])
     headers, engine = data.reshape(-1, FrameHeader.BYTES), get_engine()
-    fits = [_fits(engine, header, size, checks) for header, (_, size) in zip(headers, extents, strict=True)]
-    for at in sorted({0, len(fits) - 1}) if fits else ():
-        number, (offset, expected) = records[at], extents[at]
-        if fits[at] is None:
+    are_headers = [engine.scan(header, checks=checks, final=False)[1] is None for header in headers]
+    sizes = (headers[:, :8].copy().view("<i8")[:, 0] + FrameHeader.FRAME_BYTES).tolist()
+    for at in sorted({0, len(sizes) - 1}) if sizes else ():
+        number, (offset, expected), size = records[at], extents[at], sizes[at]
+        if not are_headers[at]:
             reason = f"no record header at byte {offset}, the offset of record {number}"
             raise _other_records(source, index_source, reason)
-        if not fits[at]:
-            size = FrameHeader(headers[at]).frame_size
+        if size != expected:
             reason = f"record {number} at byte {offset} has {size} bytes, not {expected}"
             raise _other_records(source, index_source, reason, expected=expected, got=size)
-    return all(fits)
+    return all(are_headers) and sizes == [size for _, size in extents]
 
 
 def _other_records(
@@ -289,9 +289,3 @@ def _other_records(
     text = f"the index does not match {printable(source.path)}: {reason}"
     advice = f"{REWRITE}, or delete it"
     return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, hint=advice)
-
-
-def _fits(engine: Engine, header: Array, size: int, checks: Checks) -> bool | None:
-    """True if a record of a size has this header; None if it is not a header."""
-    _, fault = engine.scan(header, checks=checks, final=False)
-    return None if fault is not None else FrameHeader(header).frame_size == size
