@@ -211,6 +211,17 @@ def test_other_sizes_between_the_first_and_the_last_record(
     assert len(read(path)) == 4
 
 
+@pytest.mark.parametrize("line", ["99 17", "1000000 17", f"{2**63 - 5} 17", f"{2**64} 17", "54 17"])
+def test_an_index_whose_lines_do_not_follow_one_another_is_not_used(
+    path: Path, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(find_index, "SMALL_BYTES", 0)
+    path.write_bytes(framed(b"one", b"1", b"22", b"three"))
+    path.with_name("a.tfrecord.index").write_text(f"0 19\n{line}\n36 18\n54 21\n")
+    with pytest.warns(tfr.errors.StaleIndexWarning, match="the index is not used"):
+        assert tfr.count(path) == 4
+
+
 @pytest.mark.fault(22)
 def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
     """A sparse file: three records of 2 GiB of zeros, whose checksums are not read, and a valid record after them."""
