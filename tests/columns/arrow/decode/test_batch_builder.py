@@ -222,6 +222,11 @@ def test_a_batch_without_columns_keeps_its_rows() -> None:
     assert BatchBuilder.table_of([batch, batch], builder.schema).num_rows == 6
 
 
+def test_a_fault_keeps_no_arrays() -> None:
+    _, fault = faulty(scalars(INT, [1, 300]), pa.int8())
+    assert fault.__traceback__ is None  # its frames have the arrays of the columns before
+
+
 def test_no_rows() -> None:
     for type_, _, _ in GOOD:
         batch, fault = BatchBuilder(pa.schema([("x", pa.list_(type_)), ("y", type_)])).batch({}, 0)

@@ -180,6 +180,7 @@ class BatchBuilder:
                 self._compiled[at] = make
                 arrays.append(make(columns, rows))
             except RowFault as fault:
+                fault.with_traceback(None)  # whose frames would keep the arrays
                 first = fault if first is None or fault.row < first.row else first
         return arrays, first
 
