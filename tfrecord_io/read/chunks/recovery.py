@@ -181,9 +181,17 @@ def batch_or_fault(
     end: int,
 ) -> pa.RecordBatch | RowFault:
     """A batch of the rows [begin, end) of columns that have `rows`, or the fault of one; then it takes no memory."""
+    from tfrecord_io.columns import BatchBuilder
+
     room = expansion.room
     part = columns if (begin, end) == (0, rows) else ColumnBuffers.cut_all(columns, begin, end)
-    batch, fault = builder.batch(part, end - begin, expansion)
+    if isinstance(builder, BatchBuilder):
+        batch, fault = builder.batch(part, end - begin, expansion)
+    else:
+        counter = builder.counting()
+        batch, fault = counter.batch(part, end - begin, expansion)
+        if fault is None:  # else the rows before it are read again
+            builder.unknown.update(counter.unknown)
     if fault is None:
         return batch
     expansion.room = room

@@ -180,6 +180,15 @@ def test_unknown_fields_are_counted_by_place(tmp_path: Path, monkeypatch: pytest
         assert records.report.unknown_fields == {"inner.9": 2, "1000": 1}
 
 
+def test_unknown_fields_are_counted_once_where_a_record_is_left_out(tmp_path: Path) -> None:
+    payload, wrong = bytes.fromhex("c03e05"), bytes.fromhex("7201ff")  # field 1000; no UTF-8
+    path = write(tmp_path / "a.tfrecord", [payload] * 3 + [wrong] + [payload] * 2)
+    reader = tfr.open_reader(tfr.dataset(path, record_type=message_class("kinds.All")), on_error="skip")
+    with reader, pytest.warns(tfr.errors.SchemaWarning, match=r"by number: 1000 \(5 times\)"):
+        assert len(reader.read_all()) == 5
+    assert reader.report.unknown_fields == {"1000": 5}
+
+
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
