@@ -206,7 +206,9 @@ def test_lines_are_found_wherever_blocks_of_the_text_end(zeros: list[int], count
             assert [lines.extent(number) for number in range(len(lines))] == extents
 
 
-@pytest.mark.parametrize("line", [b"", b"20", b"20 x", b"20 -1", b"20 15", b"20 16 1"])
+@pytest.mark.parametrize(
+    "line", [b"", b"20", b"20 x", b"20 -1", b"20 15", b"20 16 1", b"%d 16" % 2**63, b"20 %d" % 2**64]
+)
 def test_a_bad_line_is_an_error_when_it_is_asked_for(line: bytes) -> None:
     lines = LineIndex(b"0 20\n" + line + b"\n36 17\n", "x.index")
     assert lines.end == 53
