@@ -90,6 +90,17 @@ def test_rows_that_were_counted_have_to_be_counted_again(tmp_path: Path, data: t
         batches(tfr.dataset(tmp_path / "x.tfrecord"), state=state)
 
 
+@pytest.mark.parametrize("uneven", ["pad", "drop"])
+def test_rows_that_were_read_to_be_counted_are_counted_again(tmp_path: Path, data: tfr.Dataset, uneven: str) -> None:
+    (tmp_path / "x.tfrecord.index").unlink()
+    plain = tfr.dataset(tmp_path / "x.tfrecord")
+    begun = batches(plain, uneven=uneven, worker=(1, 3))
+    next(begun)
+    state = json.loads(json.dumps(begun.state()))
+    rest = [batch["x"].tolist() for batch in batches(plain, uneven=uneven, worker=(1, 3), state=state)]
+    assert rest == [batch["x"].tolist() for batch in begun]
+
+
 def test_a_state_decides_about_parts(data: tfr.Dataset) -> None:
     state = state_of(data)
     again = batches(data, parts=7, state=state).state()

@@ -137,9 +137,8 @@ def read_states(
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
     seed = identity.read_seed(first, options.seed, _free(identity))
     (lanes, turns), rows = first["parts"], first["rows"]
-    read = OrderedRead(
-        Order.from_row_count(lanes, turns, first["step"], rows), _counts(source, counts, rows, lanes * turns)
-    )
+    by_file = _counts(source, counts, rows, lanes * turns, may_read=options.uneven != "keep")
+    read = OrderedRead(Order.from_row_count(lanes, turns, first["step"], rows), by_file)
     return seed, read, replace(position, marks=marks, ahead=seat.worker)
 
 
@@ -155,15 +154,15 @@ def _read_earlier(
     return seed, OrderedRead(Order(1, 1, int(state["options"]["batch_size"]))), position
 
 
-def _counts(source: RowSource, counts: RowCounts, rows: int | None, parts: int) -> list[int] | None:
+def _counts(source: RowSource, counts: RowCounts, rows: int | None, parts: int, may_read: bool) -> list[int] | None:
     """The counts of files, of which a state counted the rows; ValueError if they are other ones, or not known."""
     if rows is None:
         return None
-    by_file = counts.of(source)
+    by_file = counts.of(source, may_read)
     if by_file is None and parts == 1:
         row_counts = source.count_rows()
     elif by_file is None:
-        advice = "make an index with `tfr index`, as there was when it was made"
+        advice = "make an index with `tfr index`, or pass uneven='drop', which counts them"
         raise ValueError(f"the state counts {rows} rows, but nothing states how many these files have; {advice}")
     else:
         row_counts = sum(by_file)
