@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from folder_trees import FoldersByKind
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from strategies import blobs
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import byte_ranges
 from tfrecord_io.read.file_indexes import write_indexes
 from tfrecord_io.read.scan_rows import ScanRows
@@ -157,3 +158,20 @@ def test_parts_are_read_by_one_reader(folders: FoldersByKind) -> None:
         data = tfr.dataset(folders["indexed"], schema=SCHEMA, threads=1)
         assert sum(len(batch["x"]) for batch in data.iter_arrays(batch_size=8, parts=8)) == sum(COUNTS)
     assert not opened
+
+
+@pytest.mark.parametrize("bad", [10, 20, 21, 22])
+@pytest.mark.parametrize("buffer", [{}, {"shuffle_buffer": 4, "seed": 1}])
+def test_damage_in_the_last_rows_of_counted_parts(tmp_path: Path, bad: int, buffer: dict[str, int]) -> None:
+    """The last step, which is not full, has the rows that are there; then the error follows."""
+    payloads = [example(x=int64s(x)) for x in range(23)]
+    path = written(tmp_path / "x.tfrecord", payloads)
+    write_indexes([path])
+    time = path.stat().st_mtime_ns
+    flip(path, len(framed(*payloads[:bad])) + 14)
+    os.utime(path, ns=(time, time))
+    batches, delivered = tfr.dataset(path, threads=1).iter_arrays(batch_size=5, parts=2, **buffer), list[int]()
+    with pytest.raises(CorruptRecordError, match="payload CRC mismatch"):
+        delivered.extend(x for batch in batches for x in batch["x"].tolist())
+    assert len(delivered) == len({*delivered}) >= 19
+    assert bad not in delivered

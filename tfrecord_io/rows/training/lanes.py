@@ -656,14 +656,21 @@ class LaneBatching(Batching):
         lanes, rows = order.places(turn, rows_taken, rows_taken + count)
         by_lane = np.argsort(lanes, kind="stable")
         low, high = seat.run_of_last(count, self._options.uneven)
-        chosen = by_lane[low:high]
+        chosen, lacks = by_lane[low:high], None
+        parts, rows = lanes[chosen] + turn * order.lanes, rows[chosen]
+        opened, rows_before = self._lanes_of(parts, position), self._rows_before(after)
+        _fill([(lane, int(rows_before[part]) - lane.drawn) for part, lane in opened.items()])
+        if (exist := self._exist(parts, rows, opened)) is not None:
+            lacks = int(parts[~exist][0])
+            parts, rows = parts[exist], rows[exist]
         return _Window(
-            lanes[chosen] + turn * order.lanes,
-            rows[chosen],
-            sizes=np.array([high - low]),
+            parts,
+            rows,
+            sizes=np.array([len(rows)]),
             steps=np.zeros(1, np.int64),
             after=after,
             taken=[after],
+            lacks=lacks,
         )
 
     def _draw(self, window: _Window, position: OrderPosition) -> Drawn | None:
