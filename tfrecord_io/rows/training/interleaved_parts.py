@@ -180,7 +180,8 @@ class _Group:
         self._rows += len(batch)
         row_bytes = np.full(len(batch), (reader.payload_bytes - self._bytes) / len(batch))
         self._bytes = reader.payload_bytes
-        numbers, owners = np.empty((2, len(batch)), np.int64)
+        # Rows that are not dealt, behind those of a file that was changed, stay in the batch: they have an owner, too.
+        numbers, owners = np.empty(len(batch), np.int64), np.full(len(batch), id(self.parts[0]))
         rows = NumberedBatch(RowFacts(numbers, row_bytes, (owners,), self._readers), batch)
         row = begin
         for file, record, count in reader.origins.runs(begin, self._rows):
