@@ -23,6 +23,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "an append beside a new dataset whose writer fails after its manifest was listed": (
+        "gcs grown ; txn_tasks:1 | overwrite:2 @ 0>1 4>0 5>1 6!slow+ 7>0 8>1"
+    ),
     "a copy of a named dataset to which shards are added meanwhile": (
         "plain grown+parts1 append:1 b.append:2 append:200 append:201 ; b.copy | note:3 b.append:203 @ 10>1"
     ),

@@ -292,7 +292,9 @@ class Publication:
         for missing in handed_over.difference(names):
             text = "a finished part was removed, perhaps by another process: write the dataset again, which makes it"
             raise FileNotFoundError(errno.ENOENT, text, self.old.path_of(missing))
-        existing = [name for name in names if self.old.is_shard(name) or name == FileName.manifest(self.old.stem)]
+        # A manifest that was listed, and is gone by now, is that of a writer which has failed.
+        manifest = None if self.output.grows else FileName.manifest(self.old.stem)
+        existing = [name for name in names if self.old.is_shard(name) or name == manifest]
         if self.output.directory:
             self._check_no_foreign_files(existing, listing)
         if existing and (self.output.grows or not self._rules.replaces_all):
