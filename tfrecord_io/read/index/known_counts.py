@@ -6,7 +6,7 @@ Tests: tests/read/test_counting.py and tests/read/index/test_find_index.py.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +69,11 @@ class KnownCounts:
                 asked[at] = source
         indexes = dict(zip(asked, find_indexes([*asked.values()]), strict=True))
         return list(map(indexes.get, range(len(sources))))
+
+    def record_counts(self, sources: Sequence[Source]) -> Iterator[int | None]:
+        """The number of records of each file, one after the other; None if it is unknown."""
+        for source, index in zip(sources, self.indexes(sources), strict=True):
+            yield 0 if source.size == 0 else self.record_count(source, index)
 
     def record_count(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.

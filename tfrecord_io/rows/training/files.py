@@ -96,8 +96,7 @@ class Files(RowSource):
             return FileCounts(self.counts())
         known = FileCounts()
         known.indexes = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
-        for source, index in zip(self.scan.sources, known.indexes.indexes(self.scan.sources), strict=True):
-            records = 0 if source.size == 0 else known.indexes.record_count(source, index)
+        for records in known.indexes.record_counts(self.scan.sources):
             if records is None:
                 return None
             known.append(records)
@@ -407,8 +406,7 @@ class FileEpochs(Epochs):
         total = 0
         try:
             known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
-            for source, index in zip(self.sources, known.indexes(self.sources), strict=True):
-                records = 0 if source.size == 0 else known.record_count(source, index)
+            for source, records in zip(self.sources, known.record_counts(self.sources), strict=True):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
                     reason = f"no manifest and no index states how many records {printable(source.path)} has"
