@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from tfrecord_io.bytes.format.feature_types import Array
 
 
 def crc32c(data: Any, value: int = 0) -> int:
@@ -62,6 +65,14 @@ class FrameHeader(bytes):
     def payload_length(self) -> int:
         """The length of the payload that follows; the CRC is not checked."""
         return int.from_bytes(self[:8], "little")
+
+    @staticmethod
+    def payload_lengths(data: Array, begins: Array) -> Array:
+        """The lengths that the headers at some places of a buffer of bytes state, as uint64; CRCs are not checked."""
+        from numpy import arange
+
+        lengths: Array = data[begins[:, None] + arange(8)].view("<u8")[:, 0]
+        return lengths
 
     @property
     def frame_size(self) -> int:

@@ -272,7 +272,8 @@ def _fits_some(
         data = np.concatenate([np.empty(0, np.uint8), *file.read_all(begins.tolist(), ends.tolist(), gap=0)])
     headers, engine = data.reshape(-1, FrameHeader.BYTES), get_engine()
     are_headers = [engine.scan(header, checks=checks, final=False)[1] is None for header in headers]
-    sizes = (headers[:, :8].copy().view("<i8")[:, 0] + FrameHeader.FRAME_BYTES).tolist()
+    lengths = FrameHeader.payload_lengths(data, np.arange(0, len(data), FrameHeader.BYTES)).tolist()
+    sizes = [length + FrameHeader.FRAME_BYTES for length in lengths]
     for at in sorted({0, len(sizes) - 1}) if sizes else ():
         number, (offset, expected), size = records[at], extents[at], sizes[at]
         if not are_headers[at]:

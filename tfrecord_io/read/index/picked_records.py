@@ -125,7 +125,7 @@ class _Task:
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: BlockReader.Buffer = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
-        lengths = data[starts[:, None] + np.arange(8)].view("<u8")[:, 0]
+        lengths = FrameHeader.payload_lengths(data, starts)
         wrong = np.flatnonzero(lengths != (self.ends - self.begins - FrameHeader.FRAME_BYTES).astype(np.uint64))
         if len(wrong):
             offset, length = int(self.begins[wrong[0]]), int(self.ends[wrong[0]] - self.begins[wrong[0]])
