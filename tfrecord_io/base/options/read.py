@@ -79,8 +79,7 @@ class ScanOptions(FrameOptions):
         super().__post_init__()
         if self.record_type is not None:
             object.__setattr__(self, "record_type", checked_record_type(self.record_type))
-        if self.on_new is not type(self).on_new:
-            check_choice("on_new", self.on_new, get_args(OnNew))
+        check_choice("on_new", self.on_new, get_args(OnNew))
         if self.schema_overrides is not None:
             self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags("stable_types", "infer_text", "large_offsets")

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import arrow_file, offsets_of
 from tfrecord_io.errors import CorruptRecordError
@@ -26,7 +27,6 @@ REWRITE = "rewrite it (tfr index)"
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
 _BLOCK_BYTES = 1 << 18  # of a text index that are searched for ends of lines at a time
 _COUNTED = 1 << 10  # bytes of it, of which the ends of lines are counted; less than 8 * 256, see `LineIndex`
-_MOST_BYTES = 2**63 - 1  # of a file
 _LONGEST_LINE = 1 << 20  # that is not split, so that the time of other files is in proportion to their size
 _FEW_RECORDS, _FEW_BYTES = 100, 1000  # for so few, a call of Arrow's reader or writer of CSV takes longer than Python
 _TEXT_RECORDS = 1 << 16  # whose lines are made at a time
@@ -174,7 +174,7 @@ class LineIndex:
         if size < FrameHeader.FRAME_BYTES:
             reason = f"a record has at least {FrameHeader.FRAME_BYTES} bytes"
             raise _bad_line(self._path, number, reason, got=size)
-        if offset + size > _MOST_BYTES:
+        if offset + size > LIMITS.INT64_MAX:
             raise _bad_line(self._path, number, "the record ends behind byte 2**63 - 1", got=offset)
         return offset, size
 

@@ -208,10 +208,9 @@ class IterOptions(RepresentationOptions):
     _none_is_unset: ClassVar[frozenset[str]] = frozenset({"on_error", "shuffle_buffer"})
 
     def __post_init__(self) -> None:
-        has_batches_of_size = self.bucket_by is None and self.bucket_sizes is None and self.pack is None
-        if not (has_batches_of_size and self.end_token is None and self.cut is False and self.cu_seqlens is False):
+        if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
             self._check_arrangement()
-            self._check_cut()
+        self._check_cut()
         super().__post_init__()
         self._check_flags("drop_last", "cut", "cu_seqlens")
         self._check_integer("shuffle_buffer", 0)
