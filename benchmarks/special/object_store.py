@@ -132,9 +132,12 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200)
         else:
             with self.store.lock:  # a condition holds until the object is stored
-                if is_stored := self._holds():
+                if holds := self._holds():
                     self.store.put(self._key, [body])
-            self._answer(*((200,) if is_stored else (412, b"<Error><Code>PreconditionFailed</Code></Error>")))
+            if holds:
+                self._answer(200)
+            else:
+                self._answer(412, b"<Error><Code>PreconditionFailed</Code></Error>")
 
     def _holds(self) -> bool:
         """Whether the condition of a request holds."""
