@@ -23,6 +23,9 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a read beside another dataset whose writer fails after its manifest was listed": (
+        "plain grown+parts append:1 append:2 ; follow split | split @ 26>1 51!slow+ 60>0 85!timeout"
+    ),
     "an append beside a new dataset whose writer fails after its manifest was listed": (
         "gcs grown ; txn_tasks:1 | overwrite:2 @ 0>1 4>0 5>1 6!slow+ 7>0 8>1"
     ),

@@ -15,7 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import framed
-from tfrecord_io.store.paths.manifest import parse_manifest
+from tfrecord_io.store.paths.manifest import Manifest, parse_manifest
 from tfrecord_io.store.paths.resolve import resolve_inputs
 
 TABLE = pa.table({"n": range(12)})
@@ -245,6 +245,24 @@ def test_damaged_manifest_does_not_affect_other_datasets(dataset: Path) -> None:
     for path in (dataset / "train@4", dataset / "t*", dataset / "train-00003*"):
         with pytest.raises(tfr.errors.CorruptRecordError, match="not JSON"):
             tfr.read_table(path)
+
+
+@pytest.mark.parametrize("read", [*READS, lambda path: tfr.copy(path, f"{path.parent}-copy/")])
+@pytest.mark.parametrize("name", ["test@2", ""])
+def test_a_dataset_that_is_removed_does_not_affect_others(
+    dataset: Path, read: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord(TABLE, dataset / "test@2")
+    at = Manifest.at
+
+    def remove_then_read(*args: Any, **keywords: Any) -> Manifest | None:
+        for path in (manifest(dataset), *(dataset / shard for shard in SHARDS)):
+            path.unlink(missing_ok=True)  # after it was listed
+        return at(*args, **keywords)
+
+    monkeypatch.setattr(Manifest, "at", staticmethod(remove_then_read))
+    read(dataset / name)
+    assert tfr.count(dataset) == 12
 
 
 def test_manifest_does_not_affect_other_datasets_and_files(dataset: Path) -> None:

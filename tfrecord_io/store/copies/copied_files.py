@@ -155,8 +155,8 @@ def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: 
             files = record_files(listing)
             manifests.check(files, lambda name: True, complete=True)
             break
-        except (OSError, ValueError):  # a writer may be replacing a dataset
-            if not manifests.datasets or attempt == _LOOKUPS - 1:
+        except (OSError, ValueError):
+            if not manifests.may_have_changed or attempt == _LOOKUPS - 1:
                 raise
     below = len(directory)
     entries = {entry.name[below:]: entry for entry in (*manifests.listed.values(), *listing) if not entry.directory}

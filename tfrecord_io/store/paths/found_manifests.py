@@ -61,11 +61,17 @@ class Manifests:
     without_rows: dict[str, Source] = field(default_factory=dict)  # by name of the manifest, see `empty_manifests`
     missing: list[str] = field(default_factory=list)  # files that a manifest names and that do not exist
     listed: dict[str, Entry] = field(default_factory=dict)  # all that the last `apply` listed, by name
+    _is_outdated: bool = False  # a manifest that was listed was removed before it was read
     _order: dict[str, tuple[str, int]] = field(default_factory=dict)  # by name: see `sort_key`
     _keys: dict[str, tuple[str, str]] = field(default_factory=dict)  # in natural order, of the first ones there
     _owner: dict[str, _Dataset] = field(default_factory=dict)  # of each file that a manifest names
     _in: dict[str, list[_Dataset]] = field(default_factory=dict)  # the datasets of each directory
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
+
+    @property
+    def may_have_changed(self) -> bool:
+        """True if files that cannot be read may be those of another moment, as a writer replaces or removes a dataset."""
+        return bool(self.datasets) or self._is_outdated
 
     def apply(
         self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
@@ -258,6 +264,9 @@ class Manifests:
         except CorruptRecordError as error:
             self._damaged[entry.name] = entry, error  # raised only if its dataset is read
             return None
+        except FileNotFoundError:
+            self._is_outdated = True
+            raise
 
     def _parse(self, text: bytes, fs: FileSystem, name: str) -> Manifest | None:
         path = fs.display_path(name)

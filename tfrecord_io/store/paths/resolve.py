@@ -180,8 +180,8 @@ class _Lookup(NamedTuple):
             try:
                 entries = search.entries(name)
                 break
-            except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
-                if not manifests.datasets or attempt == _LOOKUPS - 1:
+            except (OSError, ValueError):
+                if not manifests.may_have_changed or attempt == _LOOKUPS - 1:
                     raise
         if search.named is not None:
             return search.named
