@@ -37,6 +37,7 @@ from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.paths.manifest_files import SIZES
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.publication import place_of
+from tfrecord_io.typing import DeleteReport
 from tfrecord_io.write.distributed import DistributedWriter
 
 _ALL = timedelta(days=-40_000)  # older than the end of all clocks
@@ -351,8 +352,9 @@ def _tasks(target: Target, rows: Batch, mode: str, **keywords: Any) -> None:
         writer.write_part(1, [second])
 
 
-def _delete(target: Target, rows: Batch) -> None:
-    read_by(tfr.delete, target.read, filters=[("x", "<=", _last_deleted(rows))], **target.options)
+def _delete(target: Target, rows: Batch) -> DeleteReport:
+    found: DeleteReport = read_by(tfr.delete, target.read, filters=[("x", "<=", _last_deleted(rows))], **target.options)
+    return found
 
 
 def _copy_in(target: Target, rows: Batch) -> None:
@@ -589,7 +591,9 @@ class Run:
             call.effect, call.changes = writer.effect(self.program.form, rows), writer.changes
         try:
             if writer is not None:
-                writer.call(target, rows)
+                made = writer.call(target, rows)
+                if isinstance(made, DeleteReport) and not made.records:
+                    call.is_durable = False  # what it saw, without these rows, may be lost
             else:
                 call.seen = READERS[step.name](target)
             call.state = "done"

@@ -23,6 +23,10 @@ _SMALL = 57_000  # schedules of small programs, in all worlds
 _RANDOM, _EXPLORED = rounds(20_000, 2000), rounds(_SMALL, 8000)
 
 FOUND = {
+    "a delete that finds no such rows in a version that a loss of power takes": (
+        "disk grown indexed:1 ; overwrite:2 append:3 delete:2 | overwrite:4 | new:5 evolve:6 evolve:7"
+        " @ 19>1 28>2 31>0 49!EIO+ 81!EIO 120>2 140p"
+    ),
     "a read beside another dataset whose writer fails after its manifest was listed": (
         "plain grown+parts append:1 append:2 ; follow split | split @ 26>1 51!slow+ 60>0 85!timeout"
     ),

@@ -70,7 +70,7 @@ class Manifests:
 
     @property
     def may_have_changed(self) -> bool:
-        """True if files that cannot be read may be those of another moment, as a writer replaces or removes a dataset."""
+        """True if another look may find other files, as a writer replaces or removes a dataset."""
         return bool(self.datasets) or self._is_outdated
 
     def apply(
