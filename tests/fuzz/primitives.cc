@@ -1,7 +1,9 @@
 // Checksums, varints and text checks: each fast implementation equals a plain one. Fields of any bytes are inside them.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "crc32c.h"
 #include "frame.h"
@@ -11,6 +13,7 @@
 #include "name_hash.h"
 #include "record_members.h"
 #include "runs.h"
+#include "shuffle.h"
 #include "targets.h"
 #include "text.h"
 #include "varint.h"
@@ -319,6 +322,24 @@ void check_padding(const Bytes& data, size_t item, size_t length) {
   FUZZ_CHECK(std::equal(expected.begin(), expected.end(), out));
 }
 
+// Draws from two buffers, of which some are not within [0, 1): those before the first such one are made.
+void check_draws(const Bytes& data, size_t size) {
+  std::vector<double> numbers;
+  for (u8 byte : data) numbers.push_back(byte / 254.0);
+  size_t half = numbers.size() / 2, good = 0;
+  std::vector<BufferDraws> buffers{{numbers.data(), half, size}, {numbers.data() + half, numbers.size() - half, 1}};
+  std::vector<int64_t> expected(size + 1), drawn(numbers.size()), slots(size + 1);
+  std::iota(expected.begin(), expected.end(), int64_t{0});
+  size_t made = exchange(buffers, drawn.data(), slots.data());
+  for (; good < numbers.size(); ++good) {
+    if (numbers[good] >= 1 || (good < half && size == 0)) break;
+    size_t slot = good < half ? static_cast<size_t>(numbers[good] * static_cast<double>(size)) : size;
+    FUZZ_CHECK(drawn[good] == expected[slot]);
+    expected[slot] = static_cast<int64_t>(size + 1 + good);
+  }
+  FUZZ_CHECK(made == good && slots == expected);
+}
+
 }  // namespace
 
 void run_primitives(const u8* input, size_t size) {
@@ -339,6 +360,7 @@ void run_primitives(const u8* input, size_t size) {
   check_runs(data, cut % 4 + 1);
   check_gathering(data, cut % 4 + 1);
   check_padding(data, cut % 4 + 1, cut / 4 % 4 + 1);
+  check_draws(data, cut % 8);
   Exact exact(data);
   FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));
 }

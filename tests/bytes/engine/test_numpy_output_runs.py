@@ -142,3 +142,30 @@ def test_rows_go_to_the_first_bin_with_room(rows: list[tuple[int, int]], bins: i
         expected.append(fitting[0])
     assert bin_of_row.tolist() == expected
     assert begins == new
+
+
+@given(
+    buffers=st.lists(st.tuples(st.integers(1, 6), st.lists(st.floats(0, 1, exclude_max=True), max_size=12)), max_size=4)
+)
+def test_a_draw_from_a_buffer_lets_the_next_row_in(buffers: list[tuple[int, list[float]]]) -> None:
+    draws, sizes = [np.array(numbers, np.float64) for _, numbers in buffers], np.array([s for s, _ in buffers], int)
+    drawn, slots = get_engine().exchange(draws, sizes)
+    first, following = 0, int(sizes.sum())
+    expected, left = list[int](), list[int]()
+    for size, numbers in buffers:
+        held = list(range(first, first + size))
+        for number in numbers:
+            at = min(int(number * size), size - 1)
+            expected.append(held[at])
+            held[at] = following
+            following += 1
+        left += held
+        first += size
+    assert (drawn.tolist(), slots.tolist()) == (expected, left)
+    assert drawn.dtype == slots.dtype == np.int64
+
+
+@pytest.mark.parametrize(("numbers", "size"), [([0.5], 0), ([1.0], 3), ([0.5, -0.1], 3), ([float("nan")], 3)])
+def test_a_draw_that_is_not_within_its_buffer_is_refused(numbers: list[float], size: int) -> None:
+    with pytest.raises(IndexError, match="not within its buffer"):
+        get_engine().exchange([np.array(numbers)], np.array([size]))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rounds import COMPLETE, rounds
-from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, permutation, random_numbers, slots_of
+from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, permutation, random_numbers
 from training_batches import plain_buffer
 
 law = settings(max_examples=rounds(200))
@@ -20,7 +20,7 @@ def test_order_is_that_of_a_plain_buffer(records: int, size: int, seed: int) -> 
     numbers = random_numbers(seed, 0, 0).random(records)
     full = max(0, records - size)
     full_size = min(size, max(records, 1))
-    places, buffer = exchange(slots_of(numbers[:full], full_size), full_size)
+    places, buffer = exchange(numbers[:full], full_size)
     rest = [int(buffer[at]) for at in drain(numbers[full:], min(size, records))[0]]
     assert [*places.tolist(), *rest] == plain_buffer(numbers.tolist(), records, size)
 
@@ -30,9 +30,9 @@ def test_order_is_that_of_a_plain_buffer(records: int, size: int, seed: int) -> 
 def test_draws_in_two_parts_are_the_draws_in_one(size: int, count: int, cut: int, seed: int) -> None:
     cut = min(cut, count)
     numbers = random_numbers(seed, 1, 2).random(count)
-    whole, buffer = exchange(slots_of(numbers, size), size)
-    first, between = exchange(slots_of(numbers[:cut], size), size)
-    second, after = exchange(slots_of(numbers[cut:], size), size)
+    whole, buffer = exchange(numbers, size)
+    first, between = exchange(numbers[:cut], size)
+    second, after = exchange(numbers[cut:], size)
     names = np.concatenate(
         [between, np.arange(size + cut, size + count)]
     )  # the records in the slots after the first part
@@ -53,7 +53,7 @@ def test_drained_and_remaining_records_are_all(size: int, taken: int, seed: int)
 def test_large_buffers_are_drawn_from_the_same_way() -> None:
     numbers = random_numbers(0, 0, 0).random(3000)
     size = 2**16 + 5
-    drawn, _ = exchange(slots_of(numbers, size), size)
+    drawn, _ = exchange(numbers, size)
     assert drawn.tolist() == plain_buffer([*numbers, *[0.0] * size], size + 3000, size)[:3000]
 
 

@@ -88,5 +88,17 @@ class ReferenceEngine(Engine):
             room[fitting[0]] = room[fitting[0]] - length
         return bin_of_row, begins
 
+    def exchange(self, draws: Sequence[Array], sizes: Array) -> tuple[Array, Array]:
+        slots = list(range(sizes.sum()))
+        drawn, first, following = [], 0, len(slots)
+        for of_buffer, size in zip(draws, sizes.tolist(), strict=True):
+            for number in of_buffer.tolist():
+                slot = first + min(int(number * size), size - 1)
+                drawn.append(slots[slot])
+                slots[slot] = following
+                following += 1
+            first += size
+        return np.array(drawn, np.int64), np.array(slots, np.int64)
+
 
 ENGINE: Engine = ReferenceEngine()

@@ -13,6 +13,7 @@
 #include "arrow_numbers.h"
 #include "bindings_arrays.h"
 #include "runs.h"
+#include "shuffle.h"
 #include "wire.h"
 
 #ifdef __GLIBC__
@@ -27,6 +28,7 @@ namespace {
 using Content = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Offsets = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Writable = nb::ndarray<u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using WritableOffsets = nb::ndarray<int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Releases the GIL for a copy, unless the copy takes less time than getting the GIL back from another thread.
@@ -259,6 +261,27 @@ std::vector<int64_t> pack(const nb::ndarray<const int64_t, nb::ndim<2>, nb::c_co
   return first_fit(lengths.data(), lengths.shape(0), lengths.shape(1), capacity.data(), bins, bins_of_rows.data());
 }
 
+// See exchange in shuffle.h; `sizes` has the size of the buffer of each array of random numbers.
+void draw(const std::vector<Numbers>& draws, const Offsets& sizes, const WritableOffsets& drawn,
+          const WritableOffsets& slots) {
+  if (draws.size() != sizes.size()) throw nb::value_error("each buffer needs a size");
+  std::vector<BufferDraws> buffers;
+  size_t count = 0, rows = 0;
+  for (size_t i = 0; i < draws.size(); ++i) {
+    if (sizes.data()[i] < 0) throw nb::value_error("a buffer has less than 0 rows");
+    buffers.push_back({draws[i].data(), draws[i].size(), static_cast<size_t>(sizes.data()[i])});
+    count += buffers.back().count;
+    rows += buffers.back().size;
+  }
+  if (drawn.size() != count || slots.size() != rows) throw nb::value_error("each draw and each slot needs an item");
+  size_t made;
+  {
+    ReleaseForCopy release(count * sizeof(int64_t));
+    made = exchange(buffers, drawn.data(), slots.data());
+  }
+  if (made < count) throw nb::index_error("a draw is not within its buffer");
+}
+
 }  // namespace
 
 void bind_numpy(nb::module_& m) {
@@ -276,6 +299,8 @@ void bind_numpy(nb::module_& m) {
         nb::arg("out").noconvert(), nb::arg("length"));
   m.def("first_fit", &pack, nb::arg("lengths").noconvert(), nb::arg("capacity").noconvert(), nb::arg("bins"),
         nb::arg("bins_of_rows").noconvert());
+  m.def("exchange", &draw, nb::arg("draws").noconvert(), nb::arg("sizes").noconvert(), nb::arg("drawn").noconvert(),
+        nb::arg("slots").noconvert());
   m.def("heap_room", &heap_room, nb::arg("bytes"));
   m.def("make_bytes", &make, nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(),
         nb::arg("data"));

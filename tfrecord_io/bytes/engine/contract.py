@@ -614,6 +614,15 @@ class Engine(ABC):
         that begin new bins, without the first row.
         """
 
+    @abstractmethod
+    def exchange(self, draws: Sequence[Array], sizes: Array) -> tuple[Array, Array]:
+        """Draw rows from full shuffle buffers, each of which is replaced by the next row.
+
+        Each number of `draws`, in [0, 1), draws a row from a buffer of ``sizes[i]`` rows: float64 of each buffer, and
+        int64. Rows are numbered: first those in the buffers, one buffer after the other, then the next rows, in the
+        order in which they come in. Returns the row of each draw, and the row in each slot afterwards, as int64.
+        """
+
 
 class ColumnNames:
     """The names of a decoder's columns; the same object for all takes with these columns."""

@@ -369,5 +369,10 @@ class NativeEngine(Engine):
         lengths, capacity = (np.ascontiguousarray(numbers, np.int64) for numbers in (lengths, capacity))
         return bin_of_row, _kernel.first_fit(lengths, capacity, bins, bin_of_row)
 
+    def exchange(self, draws: Sequence[Array], sizes: Array) -> tuple[Array, Array]:
+        drawn, slots = np.empty(sum(map(len, draws)), np.int64), np.empty(int(sizes.sum()), np.int64)
+        _kernel.exchange(draws, sizes, drawn, slots)
+        return drawn, slots
+
 
 ENGINE = NativeEngine()

@@ -30,7 +30,7 @@ from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
 from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.order import OrderPosition
-from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers, slots_of
+from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers
 
 # The buffer is copied each time that rows are drawn. So draws wait until 1/REFILL of its size has been read, and all
 # but the first until _MOST_REFILL times its size, unless what was read has REFILL_BYTES.
@@ -78,7 +78,7 @@ class DrawState(Progress):
         exchanged = min(rows, len(self.exchange_draws)) if size else rows
         buffer = self.numbers[:size]
         if exchanged and size:
-            buffer = self.numbers[exchange(slots_of(self.exchange_draws[:exchanged], size), size)[1]]
+            buffer = self.numbers[exchange(self.exchange_draws[:exchanged], size)[1]]
         if rows > exchanged:
             buffer = buffer[drain(self.drain_draws[: rows - exchanged], len(buffer))[1]]
         read = size + exchanged
@@ -363,7 +363,7 @@ class Batching:
             held.clear()
             ready = (count - size) // self._batch_size * self._batch_size
             draws = random.random(ready)
-            drawn, buffer = exchange(slots_of(draws, size), size)
+            drawn, buffer = exchange(draws, size)
             numbers = pool.facts.numbers
             state = DrawState(
                 position.epoch, delivered, numbers=numbers, next=following, buffer_size=size, exchange_draws=draws
@@ -377,7 +377,7 @@ class Batching:
             held.clear()
             size = min(size, count)
             draws, drain_draws = random.random(count - size), random.random(size)
-            drawn, buffer = exchange(slots_of(draws, size), size)
+            drawn, buffer = exchange(draws, size)
             drawn = np.concatenate([drawn, buffer[drain(drain_draws, size)[0]]])
             if self._drop_last:
                 drawn = drawn[: count // self._batch_size * self._batch_size]

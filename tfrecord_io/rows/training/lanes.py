@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.bytes import Array
+from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import RowFault, offsets_of
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import ReadReport
@@ -31,7 +31,7 @@ from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.mixed_rows import move_reports
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat
 from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, exchange, random_numbers, slots_of
+from tfrecord_io.rows.training.shuffle_buffer import buffer_after, drain, random_numbers
 
 _NO_DRAWS = np.empty(0)
 # Times the shuffle buffer, and bytes, that are read at once: more than for one lane, as each costs some calls, and as
@@ -167,7 +167,7 @@ class LaneDraws:
             for lane, n, size in zip(lanes, exchanged.tolist(), sizes.tolist(), strict=True)
         ]
         self._drain_draws = [lane.random.random(n) if n else _NO_DRAWS for lane, n in zip(lanes, drained, strict=True)]
-        self.order, left, ends = self._exchange(exchanged)
+        self.order, left, ends = self._exchange()
         kept = self.joined.take(left)
         for lane, count, (begin, end) in zip(lanes, counts, pairwise(ends), strict=True):
             lane.drawn += count
@@ -176,13 +176,12 @@ class LaneDraws:
             if begin < end:
                 lane.held.insert(0, RowSlice(kept, begin, end))
 
-    def _exchange(self, exchanged: Array) -> tuple[Array, Array, list[int]]:
+    def _exchange(self) -> tuple[Array, Array, list[int]]:
         """The rows drawn of each lane, and those left in the buffers, and where those of each lane begin and end."""
-        slots, firsts = int(self._slots[-1]), self._slots[:-1]
-        drawn, left = np.arange(slots, len(self.joined)), np.arange(0)
-        if slots:
-            buffers = zip(self._draws, self._sizes.tolist(), firsts.tolist(), strict=True)
-            drawn, left = exchange(np.concatenate([slots_of(n, size) + at for n, size, at in buffers]), slots)
+        if self._slots[-1]:
+            drawn, left = get_engine().exchange(self._draws, self._sizes)
+        else:
+            drawn, left = np.arange(len(self.joined)), np.arange(0)
         if not any(map(len, self._drain_draws)):
             return drawn, left, self._slots.tolist()
         of_lanes, left_of_lanes = np.split(drawn, self._bounds[1:-1]), np.split(left, self._slots[1:-1])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tfrecord_io.bytes import Array
+from tfrecord_io.bytes import Array, get_engine
 
 _FILES, _RECORDS = 0, 1  # the purpose of a stream of random numbers, as a part of its seed
 _SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix
@@ -44,35 +44,17 @@ def stable_argsort(numbers: Array, end: int) -> Array:
     return np.argsort(numbers.astype(np.uint16) if end <= _SORTED_FAST else numbers, kind="stable")
 
 
-def slots_of(numbers: Array, size: int) -> Array:
-    """The slots that draws by numbers in [0, 1) take from a full buffer: int64."""
-    slots: Array = (numbers * size).astype(np.int64)
-    return np.minimum(slots, size - 1, out=slots)
+def exchange(numbers: Array, size: int) -> tuple[Array, Array]:
+    """Draw from a full buffer by numbers in [0, 1), replacing each record drawn by a new one.
 
+    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. Returns the
+    record of each draw, and the record in each slot afterwards, as int64.
 
-def exchange(slots: Array, size: int) -> tuple[Array, Array]:
-    """Draw from slots of a full buffer, replacing each record drawn by a new one.
-
-    Records are identified by index: those in the buffer from 0 to `size` - 1, the new ones from `size` on. The buffer
-    may be several ones, one after the other. Returns the record of each draw, and the record in each slot afterwards,
-    as int64.
-
-    >>> drawn, buffer = exchange(slots_of(np.array([0.5, 0.5, 0.0]), 2), 2)
+    >>> drawn, buffer = exchange(np.array([0.5, 0.5, 0.0]), 2)
     >>> drawn.tolist(), buffer.tolist()
     ([1, 2, 0], [4, 3])
     """
-    buffer = np.arange(size)
-    if not len(slots):
-        return np.empty(0, np.int64), buffer
-    # A slot holds the record that the last draw from it let in, so draws are sorted by slot and keep their order in it.
-    order = stable_argsort(slots, size)
-    by_slot = slots[order]
-    first = np.concatenate([[True], by_slot[1:] != by_slot[:-1]])
-    drawn = np.empty(len(slots), np.int64)
-    drawn[order] = np.where(first, by_slot, size + np.concatenate([[0], order[:-1]]))
-    last = np.concatenate([first[1:], [True]])
-    buffer[by_slot[last]] = size + order[last]
-    return drawn, buffer
+    return get_engine().exchange([numbers], np.array([size]))
 
 
 def drain(numbers: Array, size: int) -> tuple[list[int], list[int]]:
@@ -107,7 +89,7 @@ def buffer_after(draws: int, size: int, numbers: Callable[[int], np.random.Gener
     repeated = min(draws, 4 * size)
     while True:
         begin = draws - repeated
-        buffer = exchange(slots_of(numbers(begin).random(repeated), size), size)[1]
+        buffer = exchange(numbers(begin).random(repeated), size)[1]
         if repeated == draws or buffer.min(initial=size) >= size:
             return np.where(buffer < size, buffer, buffer + begin)
         repeated = min(draws, 2 * repeated)
