@@ -132,7 +132,7 @@ def read_states(
             position, first = of_state, state
     assert position is not None
     for state in all_states:
-        if (state["seed"], state["parts"], state["step"]) != (first["seed"], first["parts"], first["step"]):
+        if _order_of(state) != _order_of(first):
             raise ValueError("state= is a list of states of different reads: pass those of one")
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
     seed = identity.read_seed(first, options.seed, _free(identity))
@@ -140,6 +140,11 @@ def read_states(
     by_file = _counts(source, counts, rows, lanes * turns, may_read=options.uneven != "keep")
     read = OrderedRead(Order.from_row_count(lanes, turns, first["step"], rows), by_file)
     return seed, read, replace(position, marks=marks, ahead=seat.worker)
+
+
+def _order_of(state: Mapping[str, Any]) -> list[Any]:
+    """What decides the order of a read; ranks that do not shuffle draw seeds that mean nothing."""
+    return [state["options"].get("shuffle_buffer") and state["seed"], state["parts"], state["step"]]
 
 
 def _read_earlier(
