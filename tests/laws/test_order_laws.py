@@ -22,6 +22,7 @@ from order_layouts import Layout, place_in
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.rows.training.lanes import LaneBatching
 from tfrecord_io.rows.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, plain_buffer
 
@@ -238,7 +239,8 @@ def test_each_token_is_seen_once(
             if states:
                 assert all(place_in(own) == place_in(states[0]) for own in states)
                 state = rng.choice([rng.choice(states), states, {**states[0], "marks": {}}])
-        seen += Layout(source, rng.choice([1, 2, 3]), 1, state, **options).rest(tokens_of)
+        ranks, workers = rng.choice([(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (1, 4)])
+        seen += Layout(source, ranks, workers, state, **options).rest(tokens_of)
         with source.iter_arrays(**{**order, "batch_size": 1, "ragged": "pad", "pad_value": -1}) as batches:
             whole = [token for batch in batches for token in tokens_of(batch)]
     assert sorted(seen) == sorted(whole)
@@ -341,3 +343,55 @@ def test_any_number_goes_on_with_one_worker(
         assert got == expected
     else:
         assert sorted(itertools.chain(*got)) == sorted(itertools.chain(*expected))
+
+
+@pytest.mark.parametrize("workers", [1, 3, 4])
+def test_a_worker_opens_only_the_lanes_of_its_steps(folders: dict[str, list[Path]], workers: int) -> None:
+    options = {"batch_size": 2, "parts": 8, "shuffle_buffer": 8, "seed": 0}
+    source = opened(folders, "indexed")
+    one = source.iter_arrays(**options)
+    next(one)
+    batches = source.iter_arrays(**options).begin_epoch(0, loader=(0, workers), epochs=1, state=one.state())
+    with batches:
+        next(batches)
+        assert isinstance(batches._batching, LaneBatching)
+        lanes = [*batches._batching._lanes.lanes]
+    # A step takes rows of two of the eight lanes, so that lanes repeat after four steps.
+    assert len(lanes) == {1: 8, 3: 8, 4: 2}[workers]
+
+
+@pytest.mark.parametrize(("ranks", "rows"), [(2, 5), (3, 7), (4, 9)])
+def test_a_rank_without_a_row_of_the_last_step_has_ended(tmp_path: Path, ranks: int, rows: int) -> None:
+    tfr.write_tfrecord({"x": list(range(rows))}, tmp_path / "x.tfrecord", write_index=True)
+    source, options = tfr.dataset(tmp_path / "x.tfrecord"), {"batch_size": 2, "parts": 1}
+    readers = [source.iter_arrays(**options, worker=(rank, ranks)) for rank in range(ranks)]
+    seen = [x for reader in readers for batch in reader for x in batch["x"].tolist()]
+    assert sorted(seen) == [*range(rows)]
+    states = [reader.state() for reader in readers]
+    for state in (*states, states):
+        for rank in range(ranks):
+            assert not [*source.iter_arrays(**options, worker=(rank, ranks), state=state)]
+            two = source.iter_arrays(**options, worker=(rank, ranks), state=state, epochs=2)
+            assert sum(len(batch["x"]) for batch in two) in {rows // ranks, -(-rows // ranks)}
+
+
+def test_states_of_ranks_that_do_not_shuffle_are_of_one_read(folders: dict[str, list[Path]]) -> None:
+    source, options = opened(folders, "indexed"), {"batch_size": 3, "parts": 2}
+    readers = [source.iter_arrays(**options, worker=(rank, 2)) for rank in range(2)]
+    seen = [x for reader in readers for x in next(reader)["x"].tolist()]
+    states = [reader.state() for reader in readers]
+    for rank in range(3):
+        rest = source.iter_arrays(**options, worker=(rank, 3), state=states)
+        seen += [x for batch in rest for x in batch["x"].tolist()]
+    assert sorted(seen) == [*range(TOTAL)]
+
+
+@pytest.mark.timeout(20)  # for a worker that waits for parts of another one
+@pytest.mark.parametrize("arranged", ARRANGED[:2], ids=["bucket", "pack"])
+def test_workers_that_share_a_factor_with_the_lanes_end(
+    folders: dict[str, list[Path]], arranged: dict[str, Any]
+) -> None:
+    source = opened(folders, "indexed").select(["t"])
+    options = {**arranged, "batch_size": 1, "pad_value": -1, "parts": (2, 1)}
+    found = Layout(source, 1, 2, **options).rest(tokens_of)
+    assert sorted(found) == [10 * x + at for x in range(TOTAL) for at in range(LENGTHS[x])]

@@ -110,6 +110,11 @@ class ArrayChunk:
     batches: Batches | None = None  # of the rows drawn from the pool, where not all batches have as many rows
     dense: dict[str, Array] | None = None  # values of each column if batches are slices of the values, as most are
 
+    @property
+    def is_end(self) -> bool:
+        """True if it has no rows, and states the end of the epoch."""
+        return self.ends_epoch and not self.rows
+
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """Batch from row `begin` on: the row after its last one, and its arrays; None if all its rows are left out.
 

@@ -44,7 +44,7 @@ class _Place:
 
     def position(self) -> Callable[[], Position]:
         """Return a function that computes the position: to compute it takes as long as to draw the rows again."""
-        if self.chunk is None or not self.delivered:
+        if self.chunk is None or not (self.delivered or self.chunk.is_end):
             return self.before
         return partial(replace(self.chunk, columns=[], dense=None).position, self.delivered)
 

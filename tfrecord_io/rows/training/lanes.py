@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
-from math import gcd
+from math import gcd, lcm
 from typing import Any
 
 import numpy as np
@@ -415,12 +415,14 @@ class LaneBatching(Batching):
         except ValueError:  # there are fewer rows: the buffer holds the last ones
             return None
 
-    def _visited_turns(self, position: OrderPosition) -> list[int]:
-        """The turns that this worker takes steps of."""
-        turns, workers = self._order.turns, self._seat.workers
-        period = turns * workers // gcd(turns, workers)
-        first = position.turn + position.ahead
-        return sorted({(first + step) % turns for step in range(0, period, workers)})
+    def _own_parts(self, position: OrderPosition) -> Array:
+        """The parts of all rows that this worker takes, until its steps repeat the same parts: int64."""
+        order, workers = self._order, self._seat.workers
+        at_once = order.lanes // gcd(order.lanes, self._step)  # steps of a turn after which its lanes repeat
+        steps = np.arange(position.ahead, position.ahead + lcm(order.turns * at_once, workers), workers)
+        if (whole := order.whole_steps(position, self._step)) is not None:
+            steps = steps[steps < whole]
+        return self._places_of_steps(position, steps)[0].reshape(-1)
 
     def _rows_before(self, position: OrderPosition) -> Array:
         """Number of rows of each part before a position."""
@@ -450,6 +452,9 @@ class LaneBatching(Batching):
                     yield chunk
                     if error is not None:
                         return
+            elif self._ends_epoch(window):  # a rank without a row in the last step has taken it, too
+                end = _BatchProgress(self._order, self._order.begin(self._epoch + 1, self._seat.worker), {})
+                yield ArrayChunk(0, [], end, ends_epoch=True)
             position, self._lacks = window.after, window.lacks
             if window.lacks is not None:
                 self._raise_error(window.lacks)
@@ -479,14 +484,8 @@ class LaneBatching(Batching):
         whole = order.whole_steps(position, size)
         if whole == 0:
             return self._last_window(position)
-        seat, visited = self._seat, self._visited_turns(position)
-        at_once = order.lanes // gcd(order.lanes, size)  # steps of a turn after which its lanes repeat
-        parts = [np.empty(0, np.int64)]
-        for turn in visited:
-            begin, rows = position.taken[turn], order.rows_of(turn)
-            steps = at_once if rows is None else min(at_once, (rows - begin) // size)
-            parts.append(self._places(turn, begin, np.arange(steps))[0].reshape(-1))
-        lanes = self._lanes_of(np.concatenate(parts), position)
+        seat, at_once = self._seat, order.lanes // gcd(order.lanes, size)
+        lanes = self._lanes_of(self._own_parts(position), position)
         period = order.turns * seat.workers // gcd(order.turns, seat.workers)
         fewest = -(-period // order.turns * size // order.lanes) + 1
         while True:
@@ -727,12 +726,7 @@ class LaneBatching(Batching):
         """
         order, seat = self._order, self._seat
         streams: dict[int, _PartBatches] = {}
-        at_once = order.lanes // gcd(order.lanes, self._step)
-        own = {
-            int(part)
-            for turn in self._visited_turns(position)
-            for part in self._places(turn, position.taken[turn], np.arange(at_once))[0].reshape(-1)
-        }
+        own = {*self._own_parts(position).tolist()}
         ended = set[int]()
         marks = dict[int, tuple[int, Callable[[], Any]]]()
         marks |= {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
