@@ -395,3 +395,24 @@ def test_workers_that_share_a_factor_with_the_lanes_end(
     options = {**arranged, "batch_size": 1, "pad_value": -1, "parts": (2, 1)}
     found = Layout(source, 1, 2, **options).rest(tokens_of)
     assert sorted(found) == [10 * x + at for x in range(TOTAL) for at in range(LENGTHS[x])]
+
+
+@settings(max_examples=rounds(200, 25))
+@given(
+    kind=st.sampled_from(["plain", "filtered", "damaged"]), lanes=st.integers(1, 7), batch_size=st.integers(1, 3),
+    workers=st.integers(2, 3), begun=st.integers(1, 60), seed=st.integers(0, 99),
+    arranged=st.sampled_from([{}, ARRANGED[2]]),
+)  # fmt: skip
+def test_workers_that_are_near_the_end_of_rows_that_nothing_counts(
+    folders: dict[str, list[Path]], kind: str, lanes: int, batch_size: int, workers: int, begun: int, seed: int,
+    arranged: dict[str, Any],
+) -> None:  # fmt: skip
+    """A state at any step of a loader, with parts of unlike length, has each row once."""
+    source = opened(folders, kind).select(["t"])
+    options = {**arranged, "parts": lanes, "batch_size": batch_size, "shuffle_buffer": 4, "seed": seed}
+    options |= {"pad_value": -1} if arranged else {"pad_value": -1, "ragged": "pad"}
+    with quiet():
+        whole = [token for batch in source.iter_arrays(**options) for token in tokens_of(batch)]
+        steps, states = Layout(source, 1, workers, **options).steps(begun, tokens_of)
+        rest = Layout(source, 1, workers + 1, states or None, **options).rest(tokens_of)
+    assert sorted([*itertools.chain(*steps), *rest]) == sorted(whole)
