@@ -238,3 +238,22 @@ def test_verify_keeps_all_images_of_a_dataset_that_collects(tmp_path: Path) -> N
         report = tfr.verify(data, images=True)
         assert report.files[0].problem_count == 150
         assert report.skipped_table()["first_record"].to_pylist() == list(range(kept))
+
+
+def test_records_of_a_piece_of_a_file_are_counted_from_its_begin(tmp_path: Path) -> None:
+    file, rows = damaged(tmp_path / "a.tfrecord", 100), 100
+    whole = {region.begin: region.records_before for region in skipped_by(file).skipped}
+    reports = []
+    with warnings.catch_warnings(action="ignore"):
+        for piece in tfr.dataset(file, on_error="skip").pieces(2):
+            with tfr.open_reader(piece) as reader:
+                reader.read_all()
+            reports.append(reader.report)
+    first, report = reports
+    assert {region.begin: region.first_record for region in first.skipped}.items() <= whole.items()
+    begin = report.skipped[0].counted_from
+    before = begin // (file.stat().st_size // rows)
+    assert all(region.counted_from == begin > 0 for region in report.skipped)
+    assert [region.records_before + before for region in report.skipped] == [whole[r.begin] for r in report.skipped]
+    assert f"the first is record {report.skipped[0].records_before} after byte {begin} at" in report.skipped.summary()
+    assert set(report.skipped_table()["first_record"].to_pylist()) == {None}

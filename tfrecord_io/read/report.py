@@ -80,7 +80,7 @@ class ReadReport(Report):
         pyarrow.Table
             - ``file``, string: the path.
             - ``first_record``, int64: the index in the file of the first damaged record, from 0. Earlier regions of
-              the file count as one record each.
+              the file count as one record each. Null in a piece of a file, whose first records were not counted.
             - ``begin_byte``, ``end_byte``, int64: the bytes [begin, end) of the uncompressed file; null if unknown,
               as for values in memory. An unknown end is that of the file.
             - ``reason``, string: what is wrong, in a clause.

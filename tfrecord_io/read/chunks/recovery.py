@@ -57,6 +57,8 @@ class Recovery:
         in_memory = bool(self._sources) and self._sources[file].is_file_object
         if in_memory and self._sources[file].derived is not None:  # values of a column, which are not bytes of a file
             region = replace(region, begin=None, end=None)
+        if self._sources and (piece := self._sources[file].begin):
+            region = replace(region, counted_from=piece)
         error.region = region
         if not self._damage.accept(error, self._place(region, file) if self._sources else None):
             return False

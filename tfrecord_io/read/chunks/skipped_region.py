@@ -25,6 +25,8 @@ class SkippedRegion:
         record each.
     error : str
         The class of the error that ``on_error="raise"`` raises here.
+    counted_from : int
+        The byte after which `records_before` counts: 0, or where the read of a piece of a file begins.
     """
 
     path: str
@@ -33,8 +35,20 @@ class SkippedRegion:
     reason: str
     records_before: int
     error: str
+    counted_from: int = 0
 
     @property
     def bytes(self) -> int | None:
         """The size of the region; None if unknown."""
         return None if self.begin is None or self.end is None else self.end - self.begin
+
+    @property
+    def first_record(self) -> int | None:
+        """The index in the file of the first damaged record; None if records were counted in a piece of the file."""
+        return None if self.counted_from else self.records_before
+
+    @property
+    def record_text(self) -> str:
+        """The number of the first damaged record, in words."""
+        after = f" after byte {self.counted_from}" if self.counted_from else ""
+        return f"record {self.records_before}{after}"

@@ -107,7 +107,7 @@ class SkippedRegions(Sequence["SkippedRegion"]):
     @staticmethod
     def table(regions: Iterable[SkippedRegion]) -> pa.Table:
         """A row for each of some regions: see `ReadReport.skipped_table`."""
-        names = ("path", "records_before", "begin", "end", "reason", "error")
+        names = ("path", "first_record", "begin", "end", "reason", "error")
         columns = zip(*([getattr(region, name) for name in names] for region in regions), strict=True)
         values = list(columns) or [()] * len(names)
         arrays = [pa.array(column, field.type) for column, field in zip(values, _REGION, strict=True)]
@@ -119,7 +119,7 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         return [
             (
                 printable(region.path, None),
-                f"{region.records_before:,}",
+                "" if region.first_record is None else f"{region.first_record:,}",
                 "" if region.begin is None else f"{region.begin:,}",
                 "" if region.end is None else f"{region.end:,}",
                 printable(region.reason),
@@ -173,7 +173,7 @@ class SkippedRegions(Sequence["SkippedRegion"]):
             what += f" of {byte_size(self.bytes) if self.bytes else 'unknown size'}"
         if self._errors == {FeatureTypeError.__name__}:
             what = f"{counted(self.total, 'record')} with values of another feature type"
-        first_is = f"the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
+        first_is = f"the first is {first.record_text}{where}: {printable(first.reason, 300)}"
         return f"{what} left out in {', '.join(names)}; {first_is}"
 
     def warn(self, issue: Callable[[str], object] | None = None) -> None:
