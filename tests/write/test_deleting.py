@@ -361,6 +361,16 @@ def test_what_is_replaced_meanwhile_is_an_error(tmp_path: Path) -> None:
     assert tfr.verify(tmp_path).ok
 
 
+def test_a_file_that_is_replaced_meanwhile_keeps_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path)
+    other = once(lambda: tfr.write_tfrecord({"x": range(9, -1, -1)}, path, mode="overwrite"))
+    with pytest.raises(OSError, match="replaced it meanwhile"):
+        tfr.delete(path, filters=[("x", "==", 2)], progress=other)
+    assert tfr.read_table(path)["x"].to_pylist() == [*range(9, -1, -1)]
+    assert os.listdir(tmp_path) == [path.name]
+
+
 def test_killed_at_each_step_it_is_as_before_or_done(tmp_path: Path) -> None:
     outcomes = set()
     for step in each_step():
