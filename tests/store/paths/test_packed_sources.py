@@ -39,7 +39,7 @@ sources = st.builds(
         fs,
         None if fs is None else f"bucket/{name}",
         span=span,
-        shard=None if shard is None else shard._replace(bytes=0 if span or size is None else size),
+        shard=None if shard is None else shard._replace(bytes=(size or 0) if span is None else shard.bytes),
         partitions=partitions,
     ),
     names | shard_names,

@@ -42,6 +42,7 @@ class _Row(NamedTuple):
     shard_staged: str | None = None
     shard_watched: bool | None = None
     shard_unseen: bool | None = None
+    shard_bytes: int | None = None  # of the file, where the source is a piece of it
 
     @classmethod
     def of(cls, source: Source, filesystem: int | None, manifest: int | None) -> _Row:
@@ -66,6 +67,7 @@ class _Row(NamedTuple):
             shard_staged=shard.staged,
             shard_watched=shard.watched,
             shard_unseen=shard.is_unseen,
+            shard_bytes=None if source.span is None else shard.bytes,
         )
 
     def shard(self, manifests: Sequence[ManifestVersion]) -> ManifestShard | None:
@@ -76,7 +78,7 @@ class _Row(NamedTuple):
         return ManifestShard(
             manifests[self.manifest],
             records=self.shard_records,
-            bytes=self.size if self.span is None and self.size is not None else 0,
+            bytes=(self.size if self.span is None else self.shard_bytes) or 0,
             crc32c=self.shard_crc32c,
             staged=self.shard_staged,
             watched=bool(self.shard_watched),
