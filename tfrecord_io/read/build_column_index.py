@@ -55,7 +55,7 @@ from tfrecord_io.read.index_search import indexed_fields
 from tfrecord_io.read.plan_random_access import plan_records
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.store import Location, Source, find_sidecars, open_output
+from tfrecord_io.store import Location, RandomAccessFile, Source, find_sidecars, open_output
 
 _THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
@@ -163,8 +163,9 @@ def _build_one(
             yield batch
             meter.advance(len(batch))
 
-    identity = untouched_state(files.open_file(file), is_complete=is_just_written)  # before the content is read
-    content = Fingerprint.from_file(files.open_file(file), index, None if source.shard is None else source.shard.crc32c)
+    opened = files.open_file(file)
+    identity = untouched_state(opened, is_complete=is_just_written)  # before the content is read
+    content = Fingerprint.from_file(opened, index, None if source.shard is None else source.shard.crc32c)
     with open_output(target, storage, model=model, looks=False) as output:
         is_copied_later = source.shard is not None and source.shard.staged is not None  # to its name
         sink, version = output.as_stream(), "" if is_copied_later else files.version(file)
@@ -179,9 +180,21 @@ def _build_one(
             version=version,
             identity=identity,
         )
+    if source.local and source.shard is None and _is_replaced(source, opened):
+        Location.of(target, storage).remove()  # the writer of the other file removed the index that it found
+        raise source.replaced_error()
     shown = target if source.local else source.path + COLUMNS_SUFFIX
     logger.info("written: %s, the index of %s", shown, counted(len(index), "record"))
     return FileIndex(source.path, shown, len(index), index.end)
+
+
+def _is_replaced(source: Source, opened: RandomAccessFile) -> bool:
+    """True if a local file that is open has lost its name to another one, or was written to."""
+    try:
+        with RandomAccessFile.open(source) as now:
+            return (now.version, now.identity["inode"]) != (opened.version, opened.identity["inode"])
+    except FileNotFoundError:
+        return True
 
 
 def _has_schema(files: IndexedFiles, file: int, *, check_crc: bool) -> bool:

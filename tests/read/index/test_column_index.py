@@ -251,6 +251,14 @@ def test_a_file_without_records(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
+def test_a_file_that_is_replaced_meanwhile_gets_no_index(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2]}, path)
+    with pytest.raises(tfr.errors.ReplacedError):
+        tfr.build_index(path, columns=["x"], progress=lambda _: tfr.write_tfrecord({"x": [3, 4]}, path))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
 def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": list(range(50)), "text": ["a", "b"] * 25}, path)
