@@ -123,6 +123,19 @@ def test_changed_files_are_decoded_again(tmp_path: Path, decoded: list[bytes]) -
     assert len(decoded) == COUNT + 1
 
 
+def test_rows_are_not_kept_under_a_later_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, version = tmp_path / "b.tfrecord", row_cache._version
+    tfr.write_tfrecord({"x": [0, 1]}, path)
+
+    def replaced_before(source: Any) -> str:
+        tfr.write_tfrecord({"x": [2, 3]}, path)
+        return version(source)
+
+    monkeypatch.setattr(row_cache, "_version", replaced_before)
+    with pytest.raises(tfr.errors.ReplacedError):
+        tfr.dataset(path).to_grain(cache=tmp_path / "kept")
+
+
 def test_a_process_reads_the_files_that_it_opens(tmp_path: Path) -> None:
     """A source that was pickled before a file was changed neither gives earlier rows nor keeps later ones for them."""
     path, kept = tmp_path / "b.tfrecord", tmp_path / "kept"

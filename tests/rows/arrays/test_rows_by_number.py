@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from arrow_tables import batches
 from reading_modes import matching_records_only
+from tfrecord_io.rows.arrays import rows_by_number
 from tfrecord_io.rows.training.batches_by_number import open_by_number
 
 
@@ -100,6 +101,19 @@ def test_rows_that_a_column_index_finds(
     assert bool(used) == (0 in indexed or not offset)
     expected = [n for n in (1, 3, 4, 8) if n >= offset][:limit]
     assert rows.arrays(np.arange(len(rows)))["n"].tolist() == expected
+
+
+def test_rows_of_a_filter_are_of_the_files_that_it_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, find = tmp_path / "a.tfrecord", rows_by_number._fulfilling
+    tfr.write_tfrecord({"n": [0, 1, 2]}, path)
+
+    def replaced_before(scan: Any) -> Any:
+        tfr.write_tfrecord({"n": [2, 1, 0]}, path)
+        return find(scan)
+
+    monkeypatch.setattr(rows_by_number, "_fulfilling", replaced_before)
+    with pytest.raises(tfr.errors.ReplacedError):
+        open_by_number(tfr.dataset(path).filter([("n", ">", 1)]))
 
 
 def test_missing_values(dataset: tfr.Dataset) -> None:

@@ -174,6 +174,16 @@ class IndexedFiles:
         """The version of a file, as it was opened: `RandomAccessFile.version`."""
         return self.open_file(file).version
 
+    def check_unchanged(self) -> None:
+        """Raise ReplacedError if a file that no manifest names has been replaced since it was opened.
+
+        Other reads that open it by its name, as those of filters do, are of the later file. Requests to a store name
+        the version.
+        """
+        for file, source in enumerate(self.sources):
+            if source.local and source.shard is None:
+                self._open(file, self.version(file)).close()
+
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
         return int(self.indexes[file].bounds[record])
@@ -252,17 +262,16 @@ class IndexedFiles:
         """A file, to be read; it is closed with the others."""
         opened = self._open_files.get(file)
         if opened is None:
-            opened = self._open_files[file] = self._open(file)
+            opened = self._open_files[file] = self._open(file, self._versions.get(file))
             for oldest in list(self._open_files)[: max(0, len(self._open_files) - max(1, _most_open()))]:
                 self._open_files.pop(oldest, None)  # it is closed once no thread reads it
         return opened
 
-    def _open(self, file: int) -> RandomAccessFile:
+    def _open(self, file: int, version: str | None) -> RandomAccessFile:
         source = self.sources[file]
         if self._directory is not None and Source.is_elsewhere(self._directory):
             source = source.absolute(self._directory)
-        size, version = self.indexes[file].end, self._versions.get(file)
-        return RandomAccessFile.open_version(source, size, version, self.sources[file].path)
+        return RandomAccessFile.open_version(source, self.indexes[file].end, version, self.sources[file].path)
 
     def close(self) -> None:
         """Close the files."""
@@ -281,4 +290,4 @@ class IndexedFiles:
         self._number()
         if len(self.sources) <= _most_open():
             for file in range(len(self.sources)):
-                self._open_files[file] = self._open(file)
+                self._open_files[file] = self._open(file, None)

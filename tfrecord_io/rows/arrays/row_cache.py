@@ -58,6 +58,7 @@ class CachedRows(ArraysByNumber):
         self._parts = _parts_of(super().arrays(np.empty(0, np.int64)))
         parts = [(part.name, part.dtype, part.shape) for part in self._parts]
         text = repr((_FORMAT, identity, [*map(_version, sources)], len(rows), parts))
+        self.rows.check_unchanged()  # the versions are those of the files that `rows` has open
         name = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         row_bytes = sum(part.size for part in self._parts)
         self._cache = _RowFile(Path(folder) / name, len(rows), row_bytes, most_bytes)

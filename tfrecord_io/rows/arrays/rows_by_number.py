@@ -61,6 +61,10 @@ class Lookup(ABC):
     def measure_rows(self, names: Sequence[str], measure: Callable[[pa.RecordBatch], Array]) -> Array:
         """An array of numbers of all rows, which `measure` finds of batches with these columns."""
 
+    @abstractmethod
+    def check_unchanged(self) -> None:
+        """See `IndexedFiles.check_unchanged`."""
+
 
 class PartLookup(Lookup):
     """The rows of a dataset, from which those of balanced mixtures are drawn."""
@@ -108,6 +112,7 @@ class ScanLookup(PartLookup):
             self._numbers = range(len(self._files))[selection.offset : stop]
         else:
             self._numbers = _fulfilling(self.scan)
+            self.check_unchanged()  # the filter opened the files, too
 
     @property
     def schema(self) -> pa.Schema:
@@ -142,6 +147,9 @@ class ScanLookup(PartLookup):
         with ScanRows(self.scan.only(names)).open() as reader:
             parts = [measure(batch) for batch in reader]
         return np.concatenate(parts or [measure(empty_batch(self.scan.only(names).schema))])
+
+    def check_unchanged(self) -> None:
+        self._files.check_unchanged()
 
     def rescan(self, scan: Scan) -> Self:
         rows = copy(self)

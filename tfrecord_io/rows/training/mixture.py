@@ -310,6 +310,10 @@ class MixtureLookup(Lookup):
         first = offsets_of(np.array(list(map(len, of_parts))))
         return np.concatenate(of_parts)[first[self._datasets] + self._rows]
 
+    def check_unchanged(self) -> None:
+        for part in self._parts:
+            part.check_unchanged()
+
 
 def _merge_rows(tables: Sequence[pa.Table], places: Sequence[Array], begin: int, end: int) -> list[pa.Table]:
     """Merge the rows whose `places` are in [begin, end), in that order, into tables that 32-bit offsets reach."""

@@ -601,6 +601,9 @@ class WindowLookup(PartLookup):
         measures = [measure(batch) for batch in narrow.batches()]
         return np.concatenate(measures or [measure(empty_batch(narrow.schema))])
 
+    def check_unchanged(self) -> None:
+        self._episodes.check_unchanged()
+
     def rescan(self, scan: Scan) -> Self:
         lookup = copy(self)
         lookup._windows, lookup._episodes = self._windows.map_scans(lambda _: scan), self._episodes.rescan(scan)
