@@ -15,6 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import framed
+from tfrecord_io.store.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.store.paths.manifest import Manifest, parse_manifest
 from tfrecord_io.store.paths.resolve import resolve_inputs
 
@@ -263,6 +264,18 @@ def test_a_dataset_that_is_removed_does_not_affect_others(
     monkeypatch.setattr(Manifest, "at", staticmethod(remove_then_read))
     read(dataset / name)
     assert tfr.count(dataset) == 12
+
+
+def test_a_dataset_that_begins_while_it_is_listed(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A listing takes several calls: its names may be those of before and after the manifest was put."""
+    listing = LocalFileSystem.listing
+
+    def begun_meanwhile(fs: LocalFileSystem, directory: str) -> list[Entry]:
+        return [e for e in listing(fs, directory) if e.basename not in (manifest(dataset).name, SHARDS[0])]
+
+    monkeypatch.setattr(LocalFileSystem, "listing", begun_meanwhile)
+    for path in (dataset, dataset / "train@*"):
+        assert tfr.read_table(path) == TABLE
 
 
 def test_manifest_does_not_affect_other_datasets_and_files(dataset: Path) -> None:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered
@@ -23,6 +25,8 @@ from tfrecord_io.store.paths.manifest_files import SIZES
 from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, NoContent, Source
 
 _MOST_READERS = 16
+_NUMBER = re.compile(r"-[0-9]{5,}(-|\.t)")  # in the name of each shard that is written
+_PAGE = 1000  # files that a store lists by one request
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -248,7 +252,7 @@ class Manifests:
         """
         is_local, tasks = isinstance(self.fs, LocalFileSystem), []
         with WorkerPool(_MOST_READERS, "manifests") as pool:
-            for entry in list_files():
+            for entry in chain(list_files(), self._unlisted_manifests(entries)):
                 is_new = entry.name not in entries and not entry.directory
                 may_be = is_new and entry.basename.startswith(FileName.MANIFEST_PREFIX)
                 if may_be and FileName.parse(entry.basename).kind is Kind.MANIFEST:
@@ -257,6 +261,32 @@ class Manifests:
                 entries[entry.name] = entry
             manifests = ordered((task.result for _, task in tasks), min(_MOST_READERS, len(tasks)), "manifests")
             return list(zip((entry for entry, _ in tasks), manifests, strict=True))
+
+    def _unlisted_manifests(self, entries: Mapping[str, Entry]) -> Iterator[Entry]:
+        """The manifests of listed shards that the listing lacks: it takes several calls, and is of no one moment.
+
+        A dataset may have begun after the names before its manifest were listed, and before those of its shards were.
+        In a bucket each look is a request: there, a listing of one page is a reason for it only if a shard has the id
+        of a writing, which no other program gives, and many names are none.
+        """
+        is_local, names = isinstance(self.fs, LocalFileSystem), set[str]()
+        looks_at_all = is_local or len(entries) >= _PAGE
+        last: tuple[str, ShardName] | None = None  # with its folder: most files are like the one before
+        for name, entry in entries.items():
+            folder, slash, base = name.rpartition("/")
+            if entry.directory or (last is not None and last[0] == folder and last[1].is_like(base)):
+                continue
+            if _NUMBER.search(base) is None or base.endswith(FileName.SIDECAR_SUFFIXES):
+                continue
+            shard = ShardName.parse(base)
+            if shard is None or not (looks_at_all or shard.id):
+                continue
+            last = folder, shard
+            if ColumnFolder.column_of(folder.rpartition("/")[2]) is None:
+                names.add(folder + slash + FileName.manifest(shard.stem))
+        missing = sorted(names - entries.keys())
+        if missing and (is_local or len(missing) <= _MOST_READERS):
+            yield from existing_files(self.fs, missing).values()
 
     def _read(self, entry: Entry, *, loads: bool = True) -> Manifest | None:
         try:
