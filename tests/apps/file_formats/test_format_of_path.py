@@ -15,6 +15,7 @@ from PIL import Image
 import tfrecord_io as tfr
 from forked import interpreter
 from servers import Bucket, Web
+from tfrecord_io.store.paths.manifest import Manifest
 
 
 def test_standard_input_and_output(tmp_path: Path) -> None:
@@ -51,6 +52,20 @@ def test_folders(tmp_path: Path, key: Any) -> None:
     with pytest.raises(TypeError, match="files= writes TFRecord to a folder"):
         tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b", files="images", target_format="tfrecord")
     assert not (tmp_path / "b").exists()
+
+
+def test_a_folder_in_which_a_manifest_is_removed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, at = tmp_path / "d", Manifest.at
+    folder.mkdir()
+    (folder / "train.csv").write_text("x\n1\n2\n")
+    (folder / "_MANIFEST-test.json").write_text("{}")
+
+    def remove_then_read(*args: Any, **keywords: Any) -> Manifest | None:
+        (folder / "_MANIFEST-test.json").unlink(missing_ok=True)  # after it was listed
+        return at(*args, **keywords)
+
+    monkeypatch.setattr(Manifest, "at", staticmethod(remove_then_read))
+    assert tfr.convert(folder, tmp_path / "a.tfrecord").records == 2
 
 
 @pytest.mark.parametrize("other", ["info.json", "train.parquet", "train.npy"])

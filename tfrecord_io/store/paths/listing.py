@@ -55,7 +55,12 @@ class Listing:
             return True
         faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
         manifests = Manifests(self.fs, check_sizes=False, faults=faults)
-        files = manifests.apply(lambda: self.entries, lambda name: True, whole=True)
+        try:
+            files = manifests.apply(lambda: self.entries, lambda name: True, whole=True)
+        except FileNotFoundError:
+            if not manifests.may_have_changed:
+                raise
+            return Listing.of_directory(self.fs, self.name).has_records()  # a manifest was removed since it was listed
         manifests.check(record_files(files), lambda name: True, complete=False)
         if faults or manifests.datasets or record_files(files):
             return True
