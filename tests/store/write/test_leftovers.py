@@ -117,8 +117,11 @@ def test_files_whose_writers_finish_during_the_search_are_no_leftovers(
     monkeypatch.setattr(os, "lstat", finish)
     found = clean(tmp_path, older_than=NOW)
     assert [leftover.path for leftover in found] == [str(left), str(image.parent)]
+    monkeypatch.undo()
     left.unlink()
-    found[0]._remove()
+    image.parent.rmdir()
+    for leftover in found:
+        leftover._remove()
 
 
 def test_temporary_files_of_a_killed_writer_are_found(tmp_path: Path) -> None:

@@ -122,7 +122,13 @@ def _left_folder(path: str) -> Iterator[Leftover]:
     if statuses:
         time = datetime.fromtimestamp(max(status.st_mtime for status in statuses), UTC)
         size = sum(status.st_size for status in statuses if stat.S_ISREG(status.st_mode))
-        yield Leftover(path, None, started=time, bytes=size, _remove=partial(shutil.rmtree, path))
+        yield Leftover(path, None, started=time, bytes=size, _remove=partial(_remove_folder, path))
+
+
+def _remove_folder(path: str) -> None:
+    """Remove a temporary folder, unless its writer has renamed or removed it, or another process has."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(path)
 
 
 def _statuses(*paths: str) -> list[os.stat_result]:
