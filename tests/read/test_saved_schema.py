@@ -24,9 +24,11 @@ from hostile_metadata import mutated
 from records import written
 from rounds import COMPLETE, rounds
 from servers import Bucket, around_requests
+from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes.format.serialized_tensor import serialize_tensor
 from tfrecord_io.errors import SchemaWarning
-from tfrecord_io.store import clean
+from tfrecord_io.read.saved_schema import read_saved_schema
+from tfrecord_io.store import clean, resolve_inputs
 from tfrecord_io.train import BytesList, Feature, FeatureList, FeatureLists, Features, Int64List, SequenceExample
 from tfrecord_io.typing import OpenedDataset
 
@@ -401,6 +403,23 @@ def asked(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     around_requests(s3, monkeypatch, counted)
     return names
+
+
+def test_a_schema_that_is_saved_anew_or_deleted_meanwhile(s3: Bucket) -> None:
+    options: dict[str, Any] = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"x": [1]}, s3.url("d/a.tfrecord"), embed_schema=False, **options)
+    data = tfr.dataset(s3.url("d/a.tfrecord"), **options)
+    tfr.Schema({"x": "int8"}).save(data)
+    (source,) = resolve_inputs(s3.url("d/a.tfrecord"), StorageOptions(s3.storage_options))
+    fs, name = source.location[0], f"{s3.name}/d/_SCHEMA-a.tfrecord.json"
+    entry = fs.entry(name)
+    assert entry is not None
+    tfr.Schema({"x": "int16"}).save(data)
+    found = read_saved_schema(fs, entry, source)
+    assert found is not None
+    assert found.schema == tfr.Schema({"x": "int16"})
+    fs.remove(name)
+    assert read_saved_schema(fs, entry, source) is None
 
 
 def test_listed_directories_take_no_request_and_files_one(s3: Bucket, asked: list[str]) -> None:

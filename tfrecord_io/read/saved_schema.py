@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from tfrecord_io.base import MIB, ScanOptions, and_more, printable
 from tfrecord_io.bytes import ColumnBuffers, Kind, Plan, RecordType, Text
 from tfrecord_io.columns import CONVERSION_ERRORS, Column, Schema
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import ReplacedError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.record_checks import warn_of_schema
@@ -277,8 +277,17 @@ def _is_named(type_: Any) -> bool:
     return len(type_) == 1 and fields is not None and has_named_types({"fields": fields})
 
 
+def _read_latest(fs: FileSystem, entry: Entry) -> bytes | None:
+    """Read a file, in a store also if it was saved anew since it was looked up; None if it was deleted."""
+    try:
+        return Source.from_entry(fs, entry).read(_MAX_BYTES)
+    except (FileNotFoundError, ReplacedError):
+        latest = fs.entry(entry.name, is_file=True)
+        return None if latest is None else Source.from_entry(fs, latest).read(_MAX_BYTES)
+
+
 def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSchema | None:
-    """Read a saved schema, which was found for a file; None if the file is of another program.
+    """Read a saved schema, which was found for a file; None if the file is of another program, or gone by now.
 
     SchemaError if it is damaged, or of another version.
     """
@@ -297,7 +306,9 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         command += shlex.quote(source.path)
     command = printable(f"{command} --save", 1024)
     try:
-        text = Source.from_entry(fs, entry).read(_MAX_BYTES)
+        text = _read_latest(fs, entry)
+        if text is None:
+            return None
         if len(text) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES} bytes")
         document = json.loads(text)
