@@ -122,6 +122,34 @@ def test_a_dataset_that_is_published_already(
         assert len(os.listdir(tmp_path / "out")) == 4
 
 
+def test_another_process_that_publishes_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its journal is gone after it was found, and its dataset is that which was asked for."""
+    sources, target = source_files(tmp_path / "in"), tmp_path / "out" / "x@*"
+    with monkeypatch.context() as killed:
+        killed.setattr(ResumeJournal, "remove", lambda self: None)
+        tfr.convert(sources, target, resume=True)
+    document = ResumeJournal._document
+
+    def removed_before(journal: ResumeJournal, *args: Any) -> dict[str, Any]:
+        journal.remove()
+        return document(journal, *args)
+
+    monkeypatch.setattr(ResumeJournal, "_document", removed_before)
+    assert tfr.convert(sources, target, resume=True).records == 100
+
+
+def test_another_process_that_begins_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, write = source_files(tmp_path / "in"), ResumeJournal.write
+
+    def begun_before(journal: ResumeJournal, begun: Any, *, overwrite: bool) -> None:
+        write(journal, begun, overwrite=overwrite)
+        write(journal, begun, overwrite=overwrite)
+
+    monkeypatch.setattr(ResumeJournal, "write", begun_before)
+    with pytest.raises(OSError, match="another process converts to this dataset with resume=True; wait for it"):
+        tfr.convert(sources, tmp_path / "out" / "x@*", resume=True)
+
+
 # ---- a dataset that is complete
 
 

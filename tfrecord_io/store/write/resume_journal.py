@@ -42,6 +42,7 @@ _ADVICE = "delete it to convert all files again"
 _ADVICE_CLI = "delete it to convert all files again"
 _CHECKSUM = "checksum"
 VERSION = 1
+_AT_WORK = "another process converts to this dataset with resume=True; wait for it"
 
 Document = dict[str, Any]
 # "path", "size" and "version", such as ``mtime_ns=…`` or ``ETag=…``; of a local file "ctime_ns" and "inode", too
@@ -128,7 +129,10 @@ class ResumeJournal:
         entry = fs.entry(directory + self._name, is_file=True)
         if entry is None:
             return None
-        document = self._document(fs, entry)
+        try:
+            document = self._document(fs, entry)
+        except FileNotFoundError:  # another process has published the dataset, and removed its journal
+            return None
         id, settings, sources = (document.get(name) for name in ("id", "settings", "sources"))
         is_known = document.get("format") == FORMAT and document.get("version") == VERSION
         has_id = isinstance(id, str) and is_id(id)
@@ -138,11 +142,14 @@ class ResumeJournal:
         return Begun(str(id), {name: str(value) for name, value in settings.items()}, sources)
 
     def write(self, begun: Begun, *, overwrite: bool) -> None:
-        """Begin a journal or, to `overwrite` it, change it; without that, FileExistsError if there is one."""
+        """Begin a journal or, to `overwrite` it, change it; without that, OSError (EBUSY) if there is one."""
         document = {"format": FORMAT, "version": VERSION, "id": begun.id}
         document |= {"settings": dict(begun.settings), "sources": list(begun.sources)}
-        with open_output(self.path, self.storage, mode="overwrite" if overwrite else "error") as file:
-            file.write(_as_json(document))
+        try:
+            with open_output(self.path, self.storage, mode="overwrite" if overwrite else "error") as file:
+                file.write(_as_json(document))
+        except FileExistsError as error:
+            raise OSError(errno.EBUSY, _AT_WORK, self.path) from error
 
     def remove(self) -> None:
         Location.of(self.path, self.storage).remove()
@@ -164,8 +171,7 @@ class ResumeJournal:
             try:
                 lock.enter_context(system.current.lock_file(directory + self._name))
             except (BlockingIOError, FileNotFoundError) as error:
-                text = "another process converts to this dataset with resume=True; wait for it"
-                raise OSError(errno.EBUSY, text, self.path) from error
+                raise OSError(errno.EBUSY, _AT_WORK, self.path) from error
             yield
 
     def add_part(self, staged: str, document: Document) -> None:
