@@ -105,6 +105,22 @@ def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
     assert store.files("e") == store.files("d")
 
 
+def test_an_index_that_is_removed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever replaces a file without a manifest removes its index first."""
+    (tmp_path / "d").mkdir()
+    tfr.write_tfrecord(TABLE, tmp_path / "d" / "a.tfrecord", write_index=True)
+    real = copy_module.transfer
+
+    def transfer(source: Source, *arguments: Any, **keywords: Any) -> Any:
+        if source.path.endswith(".index"):
+            os.unlink(source.path)
+        return real(source, *arguments, **keywords)
+
+    monkeypatch.setattr(copy_module, "transfer", transfer)
+    assert tfr.copy(tmp_path / "d", tmp_path / "e").retries == 1
+    assert os.listdir(tmp_path / "e") == ["a.tfrecord"]
+
+
 @pytest.mark.parametrize("step", ["settle", "indexes"])
 def test_an_error_after_a_copy_is_published_says_so(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "d/train@4", write_index=True)

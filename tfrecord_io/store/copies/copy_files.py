@@ -43,7 +43,7 @@ from tfrecord_io.store.copies.copied_files import (
 from tfrecord_io.store.copies.file_transfer import Passed, Traffic, check_passed, parse_rate, transfer
 from tfrecord_io.store.copies.store_copy import can_copy, copy_within, is_proof_known, stated_digests
 from tfrecord_io.store.filesystem.directories import create_directories
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, is_dangling
 from tfrecord_io.store.filesystem.locate import Location, is_remote
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.filesystem.retries import counting_retries
@@ -607,7 +607,7 @@ class _Mover:
         """Copy an index; None if it was removed, by a writer that is about to replace the dataset or the index."""
         try:
             return self._move_file(name, source, records, share)
-        except FileNotFoundError:
+        except (FileNotFoundError, ReplacedError):
             found.version.check_unchanged()
             if found.fs.entry(source.location[1], is_file=True) is not None:
                 raise  # what is missing is of the target
@@ -621,7 +621,14 @@ class _Mover:
             self.target.written.add(name)  # also if another file has failed
             self.traffic.throttle(by_store.bytes)
             return name, by_store
-        passed = self._pass(source, partial(self._open, path, share.upload, exclusive=is_new), share, records)
+        open_file = partial(self._open, path, share.upload, exclusive=is_new)
+        try:
+            passed = self._pass(source, open_file, share, records)
+        except FileNotFoundError as error:
+            fs, place = source.location
+            if fs.entry(place, is_file=True) is not None or (fs.is_local and is_dangling(place)):
+                raise  # what is missing is of the target, or what a link leads to
+            raise source.replaced_error() from error  # who removed it may be replacing it: the copy begins again
         self.target.written.add(name)
         return name, passed
 
