@@ -295,6 +295,14 @@ def test_index_files_of_columns_that_a_file_lacks_are_made_anew(tmp_path: Path) 
     assert len([*tmp_path.rglob("*.column_index")]) == 3
 
 
+def test_index_files_are_made_anew_although_another_dataset_begins(tmp_path: Path) -> None:
+    """A path that is a directory with two datasets means none of them."""
+    tfr.write_tfrecord({"x": range(10)}, f"{tmp_path}/", mode="append", write_index=["x"])
+    other = once(lambda: tfr.write_tfrecord({"y": [1]}, tmp_path / "b@*", mode="append"))
+    assert tfr.delete(tmp_path, filters=[("x", "==", 3)], progress=other).records == 1
+    assert len([*tmp_path.glob("part-*.column_index")]) == 1
+
+
 def test_damage_is_an_error_before_anything_is_changed(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(300)}, f"{tmp_path}/", shards=3)
     path = sorted(tmp_path.glob("part-*"))[1]

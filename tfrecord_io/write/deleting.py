@@ -32,6 +32,7 @@ from tfrecord_io.base import (
 )
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import EmbeddedSchema
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import (
     AddedColumns,
     BlockWalker,
@@ -428,11 +429,20 @@ class _Deletion:
             if names is not None and sink.records:
                 paths.setdefault(names, []).append(sink.path)
         options = replace(self._options, on_error="raise", progress=False)
-        files = {source.path: source for source in CallSource(self._path).files(options)} if paths else {}
+        files = {source.path: source for source in self._files_now(options)} if paths else {}
         for names, index_paths in paths.items():  # a column may be in other files of the dataset only
             # Files that are missing here have been replaced by another writer.
             if rewritten := [files[path] for path in index_paths if path in files]:
                 ColumnIndexes.rewrite(rewritten, names, options)
+
+    def _files_now(self, options: ScanOptions) -> Sequence[Source]:
+        """The files that are there now; those of the dataset if another one began in the directory of the path."""
+        try:
+            return CallSource(self._path).files(options)
+        except ValueError as error:
+            if self._dataset is None or isinstance(error, TFRecordError):
+                raise
+            return resolve_inputs(f"{self._dataset.base}@*", options.storage)
 
     def report(self) -> DeleteReport:
         """The report of the deletion, or of a dry run."""
