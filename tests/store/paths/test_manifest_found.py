@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import warnings
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -248,11 +249,12 @@ def test_damaged_manifest_does_not_affect_other_datasets(dataset: Path) -> None:
             tfr.read_table(path)
 
 
-@pytest.mark.parametrize("read", [*READS, lambda path: tfr.copy(path, f"{path.parent}-copy/")])
+@pytest.mark.parametrize("read", [*READS, None], ids=lambda read: getattr(read, "__name__", "copy"))
 @pytest.mark.parametrize("name", ["test@2", ""])
 def test_a_dataset_that_is_removed_does_not_affect_others(
-    dataset: Path, read: Any, name: str, monkeypatch: pytest.MonkeyPatch
+    dataset: Path, read: Any, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
+    read = read or partial(tfr.copy, target=tmp_path_factory.mktemp("copy"))
     tfr.write_tfrecord(TABLE, dataset / "test@2")
     at = Manifest.at
 
