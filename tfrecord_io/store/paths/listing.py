@@ -58,9 +58,10 @@ class Listing:
         try:
             files = manifests.apply(lambda: self.entries, lambda name: True, whole=True)
         except FileNotFoundError:
-            if not manifests.may_have_changed:
+            latest = Listing.of_directory(self.fs, self.name)  # a manifest was removed since it was listed
+            if latest.entries == self.entries:
                 raise
-            return Listing.of_directory(self.fs, self.name).has_records()  # a manifest was removed since it was listed
+            return latest.has_records()
         manifests.check(record_files(files), lambda name: True, complete=False)
         if faults or manifests.datasets or record_files(files):
             return True
