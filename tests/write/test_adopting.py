@@ -171,6 +171,15 @@ def test_what_cannot_be_adopted_is_an_error_and_nothing_is_written(tmp_path: Pat
         tfr.adopt(_single(tmp_path))
 
 
+def test_a_file_that_is_replaced_by_one_of_its_size_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "d" / "a.tfrecord"
+    path.parent.mkdir()
+    tfr.write_tfrecord({"x": [1, 2]}, path)
+    with pytest.raises(OSError, match="files were added, removed or changed"):
+        tfr.adopt(path.parent, progress=lambda _: tfr.write_tfrecord({"x": [3, 4]}, path))
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
 def _single(folder: Path) -> Path:
     tfr.write_tfrecord({"x": [1]}, folder / "one.tfrecord")
     return folder / "one.tfrecord"
