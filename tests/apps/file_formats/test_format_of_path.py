@@ -68,6 +68,15 @@ def test_a_folder_in_which_a_manifest_is_removed_meanwhile(tmp_path: Path, monke
     assert tfr.convert(folder, tmp_path / "a.tfrecord").records == 2
 
 
+def test_a_folder_with_a_link_to_a_manifest_that_is_gone(tmp_path: Path) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    (folder / "train.csv").write_text("x\n1\n2\n")
+    (folder / "_MANIFEST-test.json").symlink_to("nowhere")
+    with pytest.raises(FileNotFoundError, match="_MANIFEST-test"):
+        tfr.convert(folder, tmp_path / "a.tfrecord")
+
+
 @pytest.mark.parametrize("other", ["info.json", "train.parquet", "train.npy"])
 def test_a_folder_with_files_of_several_formats_needs_a_choice(tmp_path: Path, other: str) -> None:
     folder = tmp_path / "d"
