@@ -24,6 +24,7 @@ from limited import set_limits
 from records import example, int64s, written
 from rounds import rounds
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.batches_by_number import open_by_number
 from training_batches import going_on
 
@@ -587,3 +588,19 @@ def test_windows_of_files_whose_number_of_records_is_stated_wrongly(tmp_path: Pa
         windowed.iter_arrays(batch_size=3, worker=(0, 2), uneven="drop")
     with pytest.raises(tfr.errors.CorruptRecordError, match=message):
         windowed.count_rows()
+
+
+def test_windows_by_number_are_of_the_files_whose_steps_were_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [[1, 2, 3, 4], [5]]}, path)
+
+    def replaced_after(scan: Any) -> ScanLookup:
+        episodes = ScanLookup(scan)
+        tfr.write_tfrecord({"x": [[1], [2, 3, 4, 5]]}, path)
+        return episodes
+
+    monkeypatch.setattr("tfrecord_io.rows.training.windows.ScanLookup", replaced_after)
+    with pytest.raises(tfr.errors.ReplacedError):
+        open_by_number(tfr.windows(path, {"x": range(1)}))

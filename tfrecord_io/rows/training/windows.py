@@ -557,6 +557,7 @@ class WindowLookup(PartLookup):
             steps += [Steps(batch, [windows.form.names[0]]).counts() for batch in reader]
         self._counts = windows.form.counts(np.concatenate(steps))
         self._ends = np.cumsum(self._counts)
+        self.check_unchanged()  # steps were counted in files that were opened again
 
     @property
     def schema(self) -> pa.Schema:
