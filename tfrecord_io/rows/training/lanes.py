@@ -452,7 +452,7 @@ class LaneBatching(Batching):
                     yield chunk
                     if error is not None:
                         return
-            elif self._ends_epoch(window):  # a rank without a row in the last step has taken it, too
+            elif self._seat.workers == 1 and self._ends_epoch(window):  # a rank without a row has taken the step, too
                 end = _BatchProgress(self._order, self._order.begin(self._epoch + 1, self._seat.worker), {})
                 yield ArrayChunk(0, [], end, ends_epoch=True)
             position, self._lacks = window.after, window.lacks

@@ -69,7 +69,7 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
     if most_parts < lanes * turns:
         turns = min(turns, most_parts)
         lanes = most_parts // turns
-    if by_file is None and not (options.arranges and seat.is_alone):
+    if by_file is None and not seat.is_alone:
         # Each step has rows of all lanes, so that none is empty for a worker before the end: it would take a later one,
         # and its state would count steps that others have not taken.
         lanes = next(number for number in range(lanes, 0, -1) if size % number == 0)
