@@ -182,7 +182,8 @@ class IndexedFiles:
         """
         for file, source in enumerate(self.sources):
             if source.local and source.shard is None:
-                self._open(file, self.version(file)).close()
+                opened = self._open_files.get(file)
+                self._open(file, self._versions.get(file) if opened is None else opened.version).close()
 
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
