@@ -9,6 +9,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -286,7 +287,8 @@ class Manifests:
                 names.add(folder + slash + FileName.manifest(shard.stem))
         missing = sorted(names - entries.keys())
         if missing and (is_local or len(missing) <= _MOST_READERS):
-            yield from existing_files(self.fs, missing).values()
+            with suppress(PermissionError):  # a store answers so for a name that is free, if not all may be listed
+                yield from existing_files(self.fs, missing).values()
 
     def _read(self, entry: Entry, *, loads: bool = True) -> Manifest | None:
         try:
