@@ -127,8 +127,9 @@ def _left_folder(path: str) -> Iterator[Leftover]:
 
 def _remove_folder(path: str) -> None:
     """Remove a temporary folder, unless its writer has renamed or removed it, or another process has."""
-    with suppress(FileNotFoundError):
-        shutil.rmtree(path)
+    while os.path.lexists(path):
+        with suppress(FileNotFoundError):  # one of its files was removed meanwhile: the others are left
+            shutil.rmtree(path)
 
 
 def _statuses(*paths: str) -> list[os.stat_result]:
