@@ -472,7 +472,7 @@ def _version_now(source: Source) -> tuple[object, ...]:
     if entry is None or entry.size is None:
         return ()
     with RandomAccessFile.open(Source.from_entry(fs, entry)) as file:
-        return file.size, file.version, file.identity
+        return file.size, file.version, file.identity.get("inode")
 
 
 def _refuse_shard(source: Source, options: ScanOptions) -> None:
