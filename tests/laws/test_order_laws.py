@@ -225,22 +225,29 @@ def test_each_token_is_seen_once(
     folders: dict[str, list[Path]], kind: str, order: dict[str, Any], arranged: dict[str, Any], seed: int, unit: int,
     batch_size: int,
 ) -> None:  # fmt: skip
-    """Parts make their batches by themselves, which ranks share; a state has a position in each part."""
+    """Parts make their batches by themselves, which ranks share; a state has a position in each part.
+
+    Ranks whose state is saved take as many batches of each lane in a step, and loader workers one of the only lane.
+    """
     rng, source = random.Random(seed), opened(folders, kind).select(["t"])
     options = {**order, **arranged, "batch_size": batch_size, "pad_value": -1}
-    lanes = order["parts"][0]
+    lanes, turns = parts = order["parts"]
     with chunks_of(unit), quiet():
         seen, state = list[int](), None
         for _ in range(rng.randrange(1, 4)):
-            ranks, workers = rng.choice([n for n in RANKS if n % lanes == 0 or n == 1]), rng.choice([1, 2, 3])
-            ranks, workers = (ranks, 1) if order["parts"][1] == 1 and rng.random() < 0.5 else (1, workers)
+            ranks = rng.choice([n for n in RANKS if n % lanes == 0 or n == 1])
+            workers = rng.choice([1, 2, 3]) if state is None or lanes == 1 else 1
+            ranks, workers = (ranks, 1) if turns == 1 and rng.random() < 0.5 else (1, workers)
             steps, states = Layout(source, ranks, workers, state, **options).steps(rng.randrange(5), tokens_of)
             seen += itertools.chain(*steps)
             if states:
                 assert all(place_in(own) == place_in(states[0]) for own in states)
+                lanes, turns = parts = tuple(states[0]["parts"])
                 state = rng.choice([rng.choice(states), states, {**states[0], "marks": {}}])
-        seen += Layout(source, rng.choice([1, 2, 3]), 1, state, **options).rest(tokens_of)
-        with source.iter_arrays(**{**order, "batch_size": 1, "ragged": "pad", "pad_value": -1}) as batches:
+        ranks, workers = rng.choice([(1, 1), (2, 1), (3, 1), (1, 2), (1, 3), (1, 4)]) if state else (1, 1)
+        seen += Layout(source, ranks, workers, state, **options).rest(tokens_of)
+        whole_order = {**order, "parts": parts, "batch_size": 1, "ragged": "pad", "pad_value": -1}
+        with source.iter_arrays(**whole_order) as batches:
             whole = [token for batch in batches for token in tokens_of(batch)]
     assert sorted(seen) == sorted(whole)
 
@@ -399,19 +406,19 @@ def test_workers_that_share_a_factor_with_the_lanes_end(
 @settings(max_examples=rounds(200, 25))
 @given(
     kind=st.sampled_from(["plain", "filtered", "damaged"]), lanes=st.integers(1, 7), batch_size=st.integers(1, 3),
-    workers=st.integers(2, 3), begun=st.integers(1, 60), seed=st.integers(0, 99),
-    arranged=st.sampled_from([{}, ARRANGED[2]]),
+    ranks=st.integers(1, 3), workers=st.integers(1, 3), begun=st.integers(1, 60), seed=st.integers(0, 99),
+    arranged=st.sampled_from([{}, ARRANGED[0], ARRANGED[2]]),
 )  # fmt: skip
 def test_workers_that_are_near_the_end_of_rows_that_nothing_counts(
-    folders: dict[str, list[Path]], kind: str, lanes: int, batch_size: int, workers: int, begun: int, seed: int,
-    arranged: dict[str, Any],
+    folders: dict[str, list[Path]], kind: str, lanes: int, batch_size: int, ranks: int, workers: int, begun: int,
+    seed: int, arranged: dict[str, Any],
 ) -> None:  # fmt: skip
-    """A state at any step of a loader, with parts of unlike length, has each row once."""
+    """A state at any step of ranks with loaders, with parts of unlike length, has each row once."""
     source = opened(folders, kind).select(["t"])
     options = {**arranged, "parts": lanes, "batch_size": batch_size, "shuffle_buffer": 4, "seed": seed}
     options |= {"pad_value": -1} if arranged else {"pad_value": -1, "ragged": "pad"}
     with quiet():
         whole = [token for batch in source.iter_arrays(**options) for token in tokens_of(batch)]
-        steps, states = Layout(source, 1, workers, **options).steps(begun, tokens_of)
-        rest = Layout(source, 1, workers + 1, states or None, **options).rest(tokens_of)
+        steps, states = Layout(source, ranks, workers, **options).steps(begun, tokens_of)
+        rest = Layout(source, 1, workers + 1, states[-1] if states else None, **options).rest(tokens_of)
     assert sorted([*itertools.chain(*steps), *rest]) == sorted(whole)

@@ -70,9 +70,9 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
         turns = min(turns, most_parts)
         lanes = most_parts // turns
     if by_file is None and not seat.is_alone:
-        # Each step has rows of all lanes, so that none is empty for a worker before the end: it would take a later one,
-        # and its state would count steps that others have not taken.
-        lanes = next(number for number in range(lanes, 0, -1) if size % number == 0)
+        # Each step has rows of all lanes, and each rank those of the same ones: no step is empty for a worker that has
+        # rows left. It would take a later one, and its state would count steps that others have not taken.
+        lanes = next(n for n in range(min(lanes, size), 0, -1) if seat.ranks == 1 or size % n == 0)
     return OrderedRead(Order.from_row_count(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
 
 
