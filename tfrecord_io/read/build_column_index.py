@@ -191,8 +191,7 @@ def _build_one(
 def _is_replaced(source: Source, opened: RandomAccessFile) -> bool:
     """True if a local file that is open has lost its name to another one, or was written to."""
     try:
-        with RandomAccessFile.open(source) as now:
-            return (now.version, now.identity["inode"]) != (opened.version, opened.identity["inode"])
+        return RandomAccessFile.state_of(source) != opened.state
     except FileNotFoundError:
         return True
 

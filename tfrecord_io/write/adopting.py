@@ -116,7 +116,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
     columns = _partition_columns(names)
     stem = _stem(names)
     in_parts = Manifest.files_in_lost_parts(fs, directory, stem)
-    versions = _versions(sources)
+    states = _states(sources)
     files = _count_and_sum(names, sources, in_parts, options)
     types = pa.schema(AddedColumns.from_folders(sources).fields)
     schema, shown = Files(sources, options).schema_for_manifest([file.records for file in files])
@@ -130,7 +130,7 @@ def _adopt_files(path: Path, options: ScanOptions) -> WriteReport:
         partition_by=columns,
         partition_schema=EmbeddedSchema.of(types).pack() if columns else None,
     )
-    _check_unchanged(versions, path, options)
+    _check_unchanged(states, path, options)
 
     Publication.publish_in_place(fs, directory, manifest)
     adopted = tuple(
@@ -160,21 +160,14 @@ def _names_below(directory: str, sources: Sequence[Source], path: Path) -> list[
     return names
 
 
-def _versions(sources: Sequence[Source]) -> list[tuple[str | int | None, ...]]:
-    """The path, size and version of each file; of a file on a disk, also its number there, which a new file has not."""
-    versions: list[tuple[str | int | None, ...]] = []
-    for source in sources:
-        if source.size is None:  # of an object that is stored encoded
-            versions.append((source.path,))
-            continue
-        with RandomAccessFile.open(source) as file:
-            versions.append((source.path, source.size, file.version, file.identity.get("inode")))
-    return versions
+def _states(sources: Sequence[Source]) -> list[tuple[str, object]]:
+    """The path and the state of each file."""
+    return [(source.path, RandomAccessFile.state_of(source)) for source in sources]
 
 
-def _check_unchanged(versions: Sequence[tuple[str | int | None, ...]], path: Path, options: ScanOptions) -> None:
+def _check_unchanged(states: Sequence[tuple[str, object]], path: Path, options: ScanOptions) -> None:
     """Raise OSError if files were added, removed or changed since they were listed."""
-    if _versions(resolve_inputs(path, options.storage)) != versions:
+    if _states(resolve_inputs(path, options.storage)) != states:
         text = "files were added, removed or changed while they were read; nothing is written: do so again"
         raise OSError(errno.EBUSY, text, secret_url(os.fspath(path)))
 

@@ -243,7 +243,7 @@ class _Deletion:
         self._records = sources.stated_records or 0
         self._written_bytes = 0
         # The rows of a file without a manifest are found by one read, and removed by another.
-        self._version = None if dataset is not None or dry_run else _version_now(sources[0])
+        self._state = None if dataset is not None or dry_run else _state_now(sources[0])
 
     # ---- the rows
 
@@ -325,7 +325,7 @@ class _Deletion:
                 undo.callback(replacement.publication.discard)
             sinks, shards = self._write(replacement, undo)
             if replacement is None:
-                if _version_now(self._sources[0]) != self._version:
+                if _state_now(self._sources[0]) != self._state:
                     text = "another process has replaced it meanwhile, and nothing is deleted: do so again"
                     raise OSError(errno.EBUSY, text, self._sources[0].path)
                 sinks[0].commit()
@@ -465,14 +465,11 @@ class _Deletion:
         )
 
 
-def _version_now(source: Source) -> tuple[object, ...]:
-    """The size and version of the file that has the name now; empty if there is none, or its size is unknown."""
+def _state_now(source: Source) -> object:
+    """The state of the file that has the name now; None if there is none, or its size is unknown."""
     fs, name = source.location
     entry = fs.entry(name, is_file=True)
-    if entry is None or entry.size is None:
-        return ()
-    with RandomAccessFile.open(Source.from_entry(fs, entry)) as file:
-        return file.size, file.version, file.identity.get("inode")
+    return None if entry is None else RandomAccessFile.state_of(Source.from_entry(fs, entry))
 
 
 def _refuse_shard(source: Source, options: ScanOptions) -> None:

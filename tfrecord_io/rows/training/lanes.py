@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
-from math import gcd, lcm
+from math import lcm
 from typing import Any
 
 import numpy as np
@@ -418,8 +418,8 @@ class LaneBatching(Batching):
     def _own_parts(self, position: OrderPosition) -> Array:
         """The parts of all rows that this worker takes, until its steps repeat the same parts: int64."""
         order, workers = self._order, self._seat.workers
-        at_once = order.lanes // gcd(order.lanes, self._step)  # steps of a turn after which its lanes repeat
-        steps = np.arange(position.ahead, position.ahead + lcm(order.turns * at_once, workers), workers)
+        period = lcm(order.turns * order.steps_at_once(self._step), workers)
+        steps = np.arange(position.ahead, position.ahead + period, workers)
         if (whole := order.whole_steps(position, self._step)) is not None:
             steps = steps[steps < whole]
         return self._places_of_steps(position, steps)[0].reshape(-1)
@@ -484,9 +484,9 @@ class LaneBatching(Batching):
         whole = order.whole_steps(position, size)
         if whole == 0:
             return self._last_window(position)
-        seat, at_once = self._seat, order.lanes // gcd(order.lanes, size)
+        seat, at_once = self._seat, order.steps_at_once(size)
         lanes = self._lanes_of(self._own_parts(position), position)
-        period = order.turns * seat.workers // gcd(order.turns, seat.workers)
+        period = lcm(order.turns, seat.workers)
         fewest = -(-period // order.turns * size // order.lanes) + 1
         while True:
             self._refill(lanes, position, fewest, is_first)

@@ -26,6 +26,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -203,6 +204,14 @@ class Order:
         return None if self.sizes is None else int(self.sizes[turn].sum())
 
     # Steps ------------------------------------------------------------------------------------------------------------
+
+    def steps_at_once(self, size: int) -> int:
+        """Number of steps of a turn after which its lanes are taken in the same places again.
+
+        >>> Order(lanes=4, turns=1, size=6).steps_at_once(6)
+        2
+        """
+        return self.lanes // gcd(self.lanes, size)
 
     def whole_steps(self, position: OrderPosition, size: int) -> int | None:
         """Number of full steps from a position on, before any turn has a step that is not full; None: no end is known.

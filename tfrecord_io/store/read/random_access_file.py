@@ -98,6 +98,19 @@ class RandomAccessFile(Closing):
         """Identity of the file itself: a replacement with the same version, or a copy, has another."""
         return {}
 
+    @property
+    def state(self) -> tuple[int, str, int | None]:
+        """Size, version and, of a local file, its inode: another file under its name has another state."""
+        return self.size, self.version, self.identity.get("inode")
+
+    @staticmethod
+    def state_of(source: Source) -> tuple[int, str, int | None] | None:
+        """The state of the file that has the name of a source now; None if its size is unknown before it is read."""
+        if source.size is None:  # of an object that is stored encoded
+            return None
+        with RandomAccessFile.open(source) as file:
+            return file.state
+
     @abstractmethod
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
         """All bytes of [begin, end), optionally read into the start of `buffer`; OSError if the file ends before."""
