@@ -152,7 +152,7 @@ def test_pages_of_a_bucket_have_what_its_folders_have(
         return None
 
     with pytest.MonkeyPatch.context() as monkey:
-        monkey.setattr(remote, "_PAGE", most)
+        monkey.setattr(remote, "PAGE_FILES", most)
         found = listed()
         monkey.setattr(FsspecFileSystem, "pages_below", lambda self, directory: iter(()))
         expected = listed()
@@ -170,7 +170,7 @@ def test_pages_of_a_bucket_are_the_requests(
 ) -> None:
     storage: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"x": range(folders), "day": range(folders)}, s3.url("d/"), partition_by=["day"], **storage)
-    monkeypatch.setattr(remote, "_PAGE", 4)
+    monkeypatch.setattr(remote, "PAGE_FILES", 4)
     counts, _ = counted
     counts.clear()
     assert tfr.count(s3.url("d/"), **storage) == folders
@@ -185,7 +185,7 @@ def test_a_large_dataset_in_a_bucket_is_not_listed(
     storage: dict[str, Any] = {"storage_options": s3.storage_options}
     tfr.write_tfrecord({"x": range(folders), "day": range(folders)}, s3.url("d/"), partition_by=["day"], **storage)
     expected = tfr.read_table(s3.url("d/"), **storage)
-    monkeypatch.setattr(remote, "_PAGE", 4)
+    monkeypatch.setattr(remote, "PAGE_FILES", 4)
     monkeypatch.setattr(manifest_files.SIZES, "many", 3)
     monkeypatch.setattr(manifest_files.SIZES, "large_bytes", 0)
     counts, of_data = counted

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from tfrecord_io.base import StorageOptions, hide_secrets
@@ -148,16 +149,14 @@ def _find(
 
 def _find_directory(found: Found, fs: FileSystem, directory: str, *, all_files: bool) -> None:
     """Find all datasets and files of a directory."""
-    for attempt in range(_LOOKUPS):
-        manifests = Manifests(fs)
-        try:
-            listing = manifests.apply(lambda: list_directory(fs, directory), lambda name: True, whole=True)
-            files = record_files(listing)
-            manifests.check(files, lambda name: True, complete=True)
-            break
-        except (OSError, ValueError):
-            if not manifests.may_have_changed or attempt == _LOOKUPS - 1:
-                raise
+
+    def find_files(manifests: Manifests) -> tuple[Manifests, list[Entry], list[Entry]]:
+        listing = manifests.apply(lambda: list_directory(fs, directory), lambda name: True, whole=True)
+        files = record_files(listing)
+        manifests.check(files, lambda name: True, complete=True)
+        return manifests, listing, files
+
+    manifests, listing, files = Manifests.look(partial(Manifests, fs), find_files)
     below = len(directory)
     entries = {entry.name[below:]: entry for entry in (*manifests.listed.values(), *listing) if not entry.directory}
     for dataset in manifests.datasets:

@@ -15,6 +15,8 @@ from typing import Any, Protocol
 
 from tfrecord_io.store import system
 
+PAGE_FILES = 1000  # that a bucket lists by a request: the most in S3 and Google's storage
+
 
 class Entry:
     """An existing file or directory."""

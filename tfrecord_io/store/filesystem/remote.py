@@ -17,7 +17,7 @@ from typing import Any
 
 from tfrecord_io.base import hide_secrets, printable, secret_url
 from tfrecord_io.store.filesystem.google import ask_over_https, google_info, google_listing, google_page, is_encoded
-from tfrecord_io.store.filesystem.interface import Entry, escaped_glob, literal_prefix
+from tfrecord_io.store.filesystem.interface import PAGE_FILES, Entry, escaped_glob, literal_prefix
 from tfrecord_io.store.filesystem.os_errors import raise_os_errors, refused_option
 from tfrecord_io.store.filesystem.retries import ARGUMENT_ERRORS, disable_s3fs_retries, retry
 
@@ -80,7 +80,6 @@ _READ_ONLY = {
     **dict.fromkeys(("http", "https"), "a web server is read-only"),
     **{protocol: f"a cache is read-only: write to the URL without '{protocol}::'" for protocol in _CACHES},
 }
-_PAGE = 1000  # objects that are listed by a request: the most in both stores
 _PREPARED = "_is_prepared_by_tfrecord_io"  # an attribute of a filesystem: this is looked up at each use
 _ONE_CONNECTION = {"ftp", "sftp", "ssh"}  # whose clients mix up the answers to calls of several threads
 _REQUESTS = "info ls find glob exists isdir cat_file pipe_file makedirs mv cp_file rm_file".split()
@@ -253,7 +252,7 @@ class FsspecFileSystem:
 
         token: str | None = ""
         while token is not None:
-            call = partial(sync, self.fsspec.loop, list_page, self.fsspec, directory, token, _PAGE)
+            call = partial(sync, self.fsspec.loop, list_page, self.fsspec, directory, token, PAGE_FILES)
             try:
                 with self._os_errors(directory):
                     page = retry(call)

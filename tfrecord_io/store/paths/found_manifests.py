@@ -7,27 +7,34 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store import system
-from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem, existing_files, is_dangling
+from tfrecord_io.store.filesystem.interface import (
+    PAGE_FILES,
+    Entry,
+    FileSystem,
+    LocalFileSystem,
+    existing_files,
+    is_dangling,
+)
 from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName, natural_key
 from tfrecord_io.store.paths.manifest import INCOMPLETE, Manifest
 from tfrecord_io.store.paths.manifest_files import SIZES
 from tfrecord_io.store.read.source import ManifestFile, ManifestShard, ManifestVersion, NoContent, Source
 
+T = TypeVar("T")
+
 _MOST_READERS = 16
-_NUMBER = re.compile(r"-[0-9]{5,}(-|\.t)")  # in the name of each shard that is written
-_PAGE = 1000  # files that a store lists by one request
+_LOOKS = 3  # at files whose manifests change meanwhile
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -73,10 +80,17 @@ class Manifests:
     _in: dict[str, list[_Dataset]] = field(default_factory=dict)  # the datasets of each directory
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
 
-    @property
-    def may_have_changed(self) -> bool:
-        """True if another look may find other files, as a writer replaces or removes a dataset."""
-        return bool(self.datasets) or self._is_outdated
+    @staticmethod
+    def look(begin: Callable[[], Manifests], find: Callable[[Manifests], T]) -> T:
+        """Find files by new `Manifests`, again if that fails while a writer replaces or removes a dataset."""
+        for _ in range(_LOOKS - 1):
+            manifests = begin()
+            try:
+                return find(manifests)
+            except (OSError, ValueError):
+                if not (manifests.datasets or manifests._is_outdated):
+                    raise
+        return find(begin())
 
     def apply(
         self, list_files: Callable[[], Iterable[Entry]], wanted: Callable[[str], bool], *, whole: bool = False
@@ -271,13 +285,11 @@ class Manifests:
         of a writing, which no other program gives, and many names are none.
         """
         is_local, names = isinstance(self.fs, LocalFileSystem), set[str]()
-        looks_at_all = is_local or len(entries) >= _PAGE
+        looks_at_all = is_local or len(entries) >= PAGE_FILES
         last: tuple[str, ShardName] | None = None  # with its folder: most files are like the one before
         for name, entry in entries.items():
             folder, slash, base = name.rpartition("/")
             if entry.directory or (last is not None and last[0] == folder and last[1].is_like(base)):
-                continue
-            if _NUMBER.search(base) is None or base.endswith(FileName.SIDECAR_SUFFIXES):
                 continue
             shard = ShardName.parse(base)
             if shard is None or not (looks_at_all or shard.id):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
@@ -54,18 +55,17 @@ class Listing:
         if record_files(self.entries):
             return True
         faults: list[CorruptRecordError] = []  # a damaged manifest is one: reading raises the error again
-        manifests = Manifests(self.fs, check_sizes=False, faults=faults)
-        try:
-            files = manifests.apply(lambda: self.entries, lambda name: True, whole=True)
-        except FileNotFoundError:
-            latest = Listing.of_directory(self.fs, self.name)  # a manifest was removed since it was listed
-            if latest.entries == self.entries:
-                raise
-            return latest.has_records()
-        manifests.check(record_files(files), lambda name: True, complete=False)
-        if faults or manifests.datasets or record_files(files):
-            return True
-        return bool(files_with_records(self.fs, other_files(files)))
+        listed = iter([self.entries])
+
+        def find(manifests: Manifests) -> bool:
+            entries = next(listed, None) or list_directory(self.fs, self.name)  # a manifest may be gone by now
+            files = manifests.apply(lambda: entries, lambda name: True, whole=True)
+            manifests.check(record_files(files), lambda name: True, complete=False)
+            if faults or manifests.datasets or record_files(files):
+                return True
+            return bool(files_with_records(self.fs, other_files(files)))
+
+        return Manifests.look(partial(Manifests, self.fs, check_sizes=False, faults=faults), find)
 
     def clause_about_folders(self, is_wanted: Callable[[str], bool]) -> str:
         """A clause about such files in the folders of a directory that has none itself; empty if there is none."""

@@ -16,11 +16,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrecord_io.base import StorageOptions, and_more, printable, warn
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store.filesystem.interface import LocalFileSystem
+from tfrecord_io.store.filesystem.interface import Entry, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import IN_MEMORY, Location
 from tfrecord_io.store.paths.file_names import natural_key
 from tfrecord_io.store.read.source import Source, Sources
@@ -28,7 +29,6 @@ from tfrecord_io.store.read.source import Source, Sources
 if TYPE_CHECKING:
     from tfrecord_io.store.paths.manifest import Manifest
 
-_LOOKUPS = 3
 _BYTES_LIKE = (bytes, bytearray, memoryview)
 _MOST_NAMED = 10  # families in a message
 
@@ -166,8 +166,8 @@ class _Lookup(NamedTuple):
         from tfrecord_io.store.paths.path_search import PathSearch
 
         is_directory = not isinstance(fs, LocalFileSystem) and os.fspath(path).endswith("/")
-        for attempt in range(_LOOKUPS):
-            manifests = Manifests(fs, self.check_sizes, self.manifest_faults, parsed=self.parsed)
+
+        def find(manifests: Manifests) -> tuple[PathSearch, list[Entry]]:
             search = PathSearch(
                 fs,
                 manifests,
@@ -177,19 +177,17 @@ class _Lookup(NamedTuple):
                 other_formats=self.other_formats,
                 lists_all=self._looks_at_files or not complete,
             )
-            try:
-                entries = search.entries(name)
-                break
-            except (OSError, ValueError):
-                if not manifests.may_have_changed or attempt == _LOOKUPS - 1:
-                    raise
+            return search, search.entries(name)
+
+        begin = partial(Manifests, fs, self.check_sizes, self.manifest_faults, parsed=self.parsed)
+        search, entries = Manifests.look(begin, find)
         if search.named is not None:
             return search.named
         sources = search.sources(name, entries)
         if self.missing is not None:
-            self.missing.extend(map(fs.display_path, manifests.missing))
-        if manifests.unnamed:
-            left_out = {fs.display_path(file): manifest for file, manifest in manifests.unnamed.items()}
+            self.missing.extend(map(fs.display_path, search.manifests.missing))
+        if search.manifests.unnamed:
+            left_out = {fs.display_path(file): manifest for file, manifest in search.manifests.unnamed.items()}
             if self.unnamed is None:
                 _warn_of_unnamed(left_out)
             else:
