@@ -19,6 +19,8 @@ from rounds import each_step
 from servers import Bucket
 from suites.resumed_datasets import contents
 from tfrecord_io.store import clean
+from tfrecord_io.store.filesystem import remote
+from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.write.resume_journal import ResumeJournal
 from transfers import convert_flat
 
@@ -241,6 +243,21 @@ def test_a_complete_dataset_in_a_bucket(s3: Bucket, tmp_path: Path, days: list[s
         tfr.convert(days, target, resume=True, mode="overwrite", storage_options=s3.storage_options)
         assert written == converted
         assert read_by(tfr.count, target, **storage) == 151
+
+
+def test_a_large_dataset_in_a_bucket_that_is_not_listed(
+    s3: Bucket, tmp_path: Path, written: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage: dict[str, Any] = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"x": range(25), "day": range(25)}, s3.url("d/"), partition_by=["day"], **storage)
+    monkeypatch.setattr(remote, "PAGE_FILES", 4)
+    monkeypatch.setattr(manifest_files.SIZES, "many", 3)
+    monkeypatch.setattr(manifest_files.SIZES, "large_bytes", 0)
+    for conversions in (25, 0):
+        del written[:]
+        tfr.convert(s3.url("d/"), str(tmp_path / "x@*"), resume=True, mode="overwrite", source_options=storage)
+        assert len(written) == conversions
+    assert sorted(tfr.read_table(tmp_path)["x"].to_pylist()) == list(range(25))
 
 
 def test_a_dataset_of_other_sources_says_which(tmp_path: Path, days: list[str], written: list[int]) -> None:

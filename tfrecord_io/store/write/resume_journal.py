@@ -83,7 +83,8 @@ class ResumeJournal:
         """The path, size and version of a file.
 
         That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
-        staged shard its name; the manifest tells whether it was replaced.
+        staged shard its name; the manifest tells whether it was replaced. One in a bucket that was not looked up, as
+        those of large datasets, has the checksum that the manifest states.
 
         Raises
         ------
@@ -92,13 +93,14 @@ class ResumeJournal:
             times.
         """
         if source.can_be_read_again:
+            stated = None if source.shard is None else source.shard.crc32c
             with closing(RandomAccessFile.open(source)) as file:
-                if file.version:
+                if version := file.version or (f"crc32c={stated:08x}" if stated is not None else ""):
                     path = hide_secrets(FileName.without_query(source.path))
                     identity = {
                         name: n for name, n in file.identity.items() if source.shard is None or name != "ctime_ns"
                     }
-                    return {"path": path, "size": file.size, "version": file.version, **identity}
+                    return {"path": path, "size": file.size, "version": version, **identity}
         reason = (
             "resume=True needs files whose changes are seen, by an ETag or a time of change, and this one has neither"
         )
