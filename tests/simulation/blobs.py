@@ -6,8 +6,8 @@ That client makes a request again by itself whose answer was lost, so that a con
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from functools import lru_cache
+from collections.abc import AsyncIterator, Callable, Iterator
+from functools import lru_cache, partial
 from typing import Any
 
 from adlfs import AzureBlobFileSystem
@@ -226,18 +226,26 @@ class _Container(_Client):
         properties.name = self._container
         return properties
 
+    def _pages(self, text: str, prefix: str, delimiter: str) -> Iterator[tuple[list[tuple[str, Object]], list[str]]]:
+        """The pages of a listing, of which each is a request."""
+        after, is_last = "", False
+        while not is_last:
+            page = partial(self._bucket.page, prefix, delimiter, after)
+            found, folders, after = self._made(text, lambda now, page=page: page())
+            yield found, folders
+            is_last = not after
+
     async def list_blobs(self, name_starts_with: str = "", **_: Any) -> AsyncIterator[BlobProperties]:
-        found, _ = self._made(f"list {name_starts_with}", lambda now: self._bucket.listed(name_starts_with, ""))
-        for key, each in found:
-            yield self._properties(key, each)
+        for found, _folders in self._pages(f"list {name_starts_with}", name_starts_with, ""):
+            for key, each in found:
+                yield self._properties(key, each)
 
     async def walk_blobs(self, name_starts_with: str = "", **_: Any) -> AsyncIterator[BlobProperties | BlobPrefix]:
-        text = f"list folder {name_starts_with}"
-        found, folders = self._made(text, lambda now: self._bucket.listed(name_starts_with, "/"))
-        for folder in folders:
-            yield _Folder(self, folder)
-        for key, each in found:
-            yield self._properties(key, each)
+        for found, folders in self._pages(f"list folder {name_starts_with}", name_starts_with, "/"):
+            for folder in folders:
+                yield _Folder(self, folder)
+            for key, each in found:
+                yield self._properties(key, each)
 
 
 class _Folder(BlobPrefix):  # type: ignore[misc]

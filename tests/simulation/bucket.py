@@ -33,6 +33,7 @@ WRITE_FAULTS = ("timeout", "timeout+", "slow", "slow+")
 """``timeout`` is made again by who asked; of ``slow`` (503) a library has given up; ``+``: the server did it."""
 
 NAME = "b"
+PAGE = 5  # objects and folders in an answer about them, or in a part of a folder of a disk: 1,000 in S3
 _NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
@@ -118,13 +119,21 @@ class Bucket:
                 found.append((key, self.objects[key]))
         return found, list(folders)
 
+    def page(
+        self, prefix: str, delimiter: str, after: str = "", most: int = PAGE
+    ) -> tuple[list[tuple[str, Object]], list[str], str]:
+        """A page of objects and folders whose names are after another one; and its last name, or "" if it ends all."""
+        objects, folders = self.listed(prefix, delimiter)
+        found = dict(objects)
+        names = [name for name in sorted([*found, *folders]) if name > after]
+        page = names[: min(most, PAGE)]
+        following = page[-1] if len(names) > len(page) else ""
+        return [(name, found[name]) for name in page if name in found], [n for n in page if n not in found], following
+
 
 def is_manifest(key: str) -> bool:
     """True if the object of this key is a manifest, by which a writer publishes."""
     return key.endswith(".json") and "/_MANIFEST" in key
-
-
-_PAGE = 5  # objects and folders in an answer about them: 1,000 in S3
 
 
 @lru_cache(maxsize=2000)
@@ -291,25 +300,19 @@ class SimulatedS3(S3FileSystem):  # type: ignore[misc]
         return {}
 
     def _on_list_objects_v2(
-        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = _PAGE, ContinuationToken: str = "", **_: Any
+        self, Prefix: str = "", Delimiter: str = "", MaxKeys: int = PAGE, ContinuationToken: str = "", **_: Any
     ) -> dict[str, Any]:
-        found, folders = self.simulated.listed(Prefix, Delimiter)
-        objects = dict(found)
-        names = [name for name in sorted([*objects, *folders]) if name > ContinuationToken]
-        page, more = names[:MaxKeys], len(names) > MaxKeys
+        objects, folders, following = self.simulated.page(Prefix, Delimiter, ContinuationToken, MaxKeys)
         contents = [
             {"Key": key, "Size": len(each.body), "ETag": f'"{each.etag}"', "LastModified": each.modified}
-            for key in page
-            if (each := objects.get(key)) is not None
+            for key, each in objects
         ]
-        prefixes = [{"Prefix": name} for name in page if name not in objects]
-        following = {"NextContinuationToken": page[-1]} if more else {}
         return {
             "Contents": contents,
-            "CommonPrefixes": prefixes,
-            "KeyCount": len(page),
-            "IsTruncated": more,
-            **following,
+            "CommonPrefixes": [{"Prefix": name} for name in folders],
+            "KeyCount": len(objects) + len(folders),
+            "IsTruncated": bool(following),
+            **({"NextContinuationToken": following} if following else {}),
         }
 
     def _on_create_multipart_upload(
@@ -458,9 +461,11 @@ class SimulatedGcs(GCSFileSystem):  # type: ignore[misc]
                 return {}, self._shown(key, found)
             return {"x-goog-generation": str(found.generation)}, found.body
         if path == "b/{}/o":
-            objects, folders = bucket.listed(arguments.get("prefix") or "", arguments.get("delimiter") or "")
+            asked = [arguments.get(name) or "" for name in ("prefix", "delimiter", "pageToken")]
+            objects, folders, following = bucket.page(*asked, int(arguments.get("maxResults") or PAGE))
             items = [json.loads(self._shown(key, each)) for key, each in objects]
-            return {}, json.dumps({"items": items, "prefixes": folders}).encode()
+            answer = {"kind": "storage#objects", "items": items, "prefixes": folders}
+            return {}, json.dumps(answer | ({"nextPageToken": following} if following else {})).encode()
         raise NotImplementedError(f"{method} {path} {args}")
 
     async def _cat_file(self, path: str, start: Any = None, end: Any = None, **kwargs: Any) -> bytes:
@@ -522,18 +527,24 @@ class PlainStore(AbstractFileSystem):  # type: ignore[misc]
         return result
 
     def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
-        def listed(key: str, now: float) -> list[Any]:
+        infos: list[Any] = []
+        following = ""
+
+        def add_page(key: str, now: float) -> None:
+            nonlocal following
             if key in self.simulated.objects:
-                return [self._described(key)]
-            found, folders = self.simulated.listed(f"{key}/" if key else "", "/")
-            infos = [self._described(name) for name, _ in found]
-            infos += [{"name": name.rstrip("/"), "size": 0, "type": "directory"} for name in folders]
+                infos.append(self._described(key))
+                return
+            found, folders, following = self.simulated.page(f"{key}/" if key else "", "/", following)
+            infos.extend(self._described(name) for name, _ in found)
+            infos.extend({"name": name.rstrip("/"), "size": 0, "type": "directory"} for name in folders)
             if not infos:
                 raise Refused("absent", 404)
-            return infos
 
-        infos = self._step("ls", path, listed)
-        return list(infos) if detail else [info["name"] for info in infos]
+        self._step("ls", path, add_page)
+        while following:
+            self._step("ls", path, add_page)
+        return infos if detail else [info["name"] for info in infos]
 
     def _described(self, key: str) -> dict[str, Any]:
         found = self.simulated.get(key)

@@ -3,8 +3,9 @@
 Names, links, locks and errors are those of the system, as the folder is in its memory (tmpfs). What is simulated is
 who goes on, which call fails, and what a loss of power takes: contents that were not synced, and names in folders
 that were not. Numbers and times of files are those of the world, and listings are in order, so that nothing depends on
-the speed of the machine, or on what ran before. Reads and writes of a file that is open are steps where they may fail;
-the calls to the system that compiled code makes are none: files do not change once they have their names.
+the speed of the machine, or on what ran before. A folder of more than `PAGE` names is listed in several steps. Reads
+and writes of a file that is open are steps where they may fail; the calls to the system that compiled code makes are
+none: files do not change once they have their names.
 """
 
 from __future__ import annotations
@@ -18,8 +19,11 @@ import random
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any
+from zlib import crc32
 
+from bucket import PAGE
 from process import replaced
 from scheduler import Actor, running
 
@@ -245,11 +249,10 @@ def _copied(lists: dict[Any, list[Any]]) -> dict[Any, list[Any]]:
 
 
 class _Entries:
-    """What ``scandir`` gives, in order."""
+    """What ``scandir`` gives."""
 
-    def __init__(self, entries: Any) -> None:
-        with entries:
-            self._entries = iter(sorted(entries, key=lambda entry: entry.name))
+    def __init__(self, entries: list[Any]) -> None:
+        self._entries = iter(entries)
 
     def __iter__(self) -> _Entries:
         return self
@@ -266,12 +269,7 @@ class _Entries:
     close = __exit__
 
 
-_FINISHED: dict[str, Callable[[Disk, Any], Any]] = {
-    "stat": Disk.shown,
-    "lstat": Disk.shown,
-    "listdir": lambda disk, names: sorted(names),
-    "scandir": lambda disk, entries: _Entries(entries),
-}
+_FINISHED: dict[str, Callable[[Disk, Any], Any]] = {"stat": Disk.shown, "lstat": Disk.shown}
 
 
 _disks: dict[int, Disk] = {}  # by scheduler
@@ -331,6 +329,34 @@ def _by_path(name: str, faults: tuple[str, ...]) -> Callable[..., Any]:
             return result
 
         return _step(scheduler, f"{name} {shown}", faults, path, made, commits=name in _NAMES)
+
+    return call
+
+
+def _listing(name: str, name_of: Callable[[Any], str], finish: Callable[[list[Any]], Any]) -> Callable[..., Any]:
+    """A call that lists a folder: one with many names in parts, between which other processes go on."""
+    real = _real[name]
+
+    def place(entry: Any) -> int:
+        return crc32(name_of(entry).encode())
+
+    def call(path: Any = ".") -> Any:
+        found = _disk()
+        if found is None or not found[0].has(path):
+            return real(path)
+        disk, scheduler, _ = found
+        listed: list[Any] = []
+
+        def list_part() -> bool:
+            """Add the next names; returns whether there are more."""
+            left = sorted((e for e in real(path) if not listed or place(e) > place(listed[-1])), key=place)
+            listed.extend(left[:PAGE])
+            return len(left) > PAGE
+
+        text = f"{name} {path[len(disk.root) :]}"
+        while _step(scheduler, text, READ_FAULTS, path, list_part, commits=False):
+            pass
+        return finish(sorted(listed, key=name_of))
 
     return call
 
@@ -468,8 +494,10 @@ def release(actor: Actor) -> None:
 
 
 def _replacements() -> Iterator[tuple[Any, str, Callable[..., Any]]]:
-    for name in ("stat", "lstat", "listdir", "scandir", "readlink"):
+    for name in ("stat", "lstat", "readlink"):
         yield os, name, _by_path(name, READ_FAULTS)
+    yield os, "listdir", _listing("listdir", str, list)
+    yield os, "scandir", _listing("scandir", attrgetter("name"), _Entries)
     for name in ("unlink", "remove", "rename", "replace", "link", "mkdir", "rmdir"):
         yield os, name, _by_path(name, FAULTS)
     yield os, "open", _sim_open

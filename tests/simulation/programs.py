@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import json
+import pickle
 import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from fsspec import AbstractFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from model import Call, Finding, Version, explain, explain_both, overlapping
 from scheduler import Actor, Death, Scheduler
@@ -182,6 +184,16 @@ class Target:
     def read(self) -> str:
         return self.path + ("a" if self.form == "fixed" else self.stem)
 
+    @property
+    def shards(self) -> str:
+        """The path of all shards, which are in one directory but where they are in folders of columns."""
+        return self.read if self.form == "folders" else f"{self.path}{self.of_shards}@*"
+
+    @property
+    def of_shards(self) -> str:
+        """The name with which those of its shards begin."""
+        return "a" if self.form == "fixed" else self.stem or FileName.DIRECTORY_STEM
+
     def write(self, rows: Batch, more: str = "", *, has_rows: bool = True, **keywords: Any) -> None:
         if self.form == "folders":
             keywords["partition_by"] = ["p"]
@@ -287,6 +299,13 @@ def _is_incomplete(error: BaseException) -> bool:
     return isinstance(error, tfr.errors.CorruptRecordError) and any(text in str(error) for text in _INCOMPLETE)
 
 
+def _dataset_of(error: BaseException) -> str:
+    """The name of the dataset whose manifest or shard an error is of."""
+    name = str(getattr(error, "path", "")).rpartition("/")[2]
+    is_beside = name == FileName.manifest(_BESIDE) or name.startswith(f"{_BESIDE}-")
+    return _BESIDE if is_beside else FileName.DIRECTORY_STEM
+
+
 def _is_refused(error: BaseException) -> bool:
     """Whether an error says that another writer was first."""
     return isinstance(error, OSError) and error.errno in (errno.EBUSY, errno.EEXIST)
@@ -321,7 +340,7 @@ def _clean(target: Target) -> None:
     if target.has_parts:
         fs, directory = Location.of(target.path, StorageOptions(filesystem=target.options.get("storage_options")))
         directory = f"{directory.rstrip('/')}/"
-        stem = "a" if target.form == "fixed" else target.stem or FileName.DIRECTORY_STEM
+        stem = target.of_shards
         folder = FileName.manifest_part(stem, "").rpartition("/")[0]
         with suppress(FileNotFoundError):
             parts = [entry.name for entry in fs.listing(directory + folder)]
@@ -378,6 +397,29 @@ def _rows(table: Any) -> list[int]:
     if [7 * x for x in rows] != others:
         raise Finding(f"values of other records: {rows}, {others}")
     return list(rows)
+
+
+def _by_names(target: Target) -> list[int]:
+    """By a pattern of the names of shards, as of the dataset of an actor."""
+    folder = "*/" if target.form == "folders" else ""
+    return _rows(read_by(tfr.read_table, f"{target.path}{folder}{target.of_shards}-*", **target.options))
+
+
+def _in_pieces(target: Target) -> list[int]:
+    """By pieces as another process gets them, that has the same filesystem."""
+    stored, filesystems = io.BytesIO(), list[Any]()
+    pickler, unpickler = pickle.Pickler(stored), pickle.Unpickler(stored)
+
+    def number_of(value: Any) -> int | None:
+        if not isinstance(value, AbstractFileSystem):
+            return None
+        filesystems.append(value)
+        return len(filesystems) - 1
+
+    pickler.persistent_id, unpickler.persistent_load = number_of, filesystems.__getitem__  # type: ignore[method-assign]
+    pickler.dump(list(tfr.dataset(target.read, **target.options).pieces()))
+    stored.seek(0)
+    return [row for piece in unpickler.load() for row in _rows(read_by(tfr.read_table, piece))]
 
 
 def _stream(target: Target) -> list[int]:
@@ -481,6 +523,9 @@ def _followed(target: Target) -> list[int]:
 
 READERS: dict[str, Callable[[Target], list[int] | int]] = {
     "table": lambda t: _rows(read_by(tfr.read_table, t.read, **t.options)),
+    "shards": lambda t: _rows(read_by(tfr.read_table, t.shards, **t.options)),
+    "names": _by_names,
+    "pieces": _in_pieces,
     "stream": _stream,
     "dataset": lambda t: _rows(tfr.dataset(t.read, **t.options).to_table()),
     "filter": lambda t: _rows(read_by(tfr.read_table, t.read, filters=[("x", ">=", 0)], **t.options)),
@@ -640,6 +685,8 @@ class Run:
             call.present = call.effect is None
         elif _is_incomplete(error):
             call.absent = call.effect is None
+            if call.absent and self.program.has_beside:  # of a directory, too, the error is of one dataset
+                call.stem = _dataset_of(error)
         elif not (met_fault and isinstance(error, OSError | tfr.errors.CorruptRecordError)):
             return
         elif isinstance(error, OSError):
@@ -940,6 +987,7 @@ FORMS_OF = {**dict.fromkeys(("s3", "kms", "gcs", "azure", "disk"), _ALL_FORMS), 
 
 
 _OF_DIRECTORIES = ("tasks", "tasks_over", "copy_in")  # calls that name no dataset
+_OF_ONE = ("delete", "shards", "names")  # calls that always name one
 _ADDING = ("append", "indexed", "evolve", "txn", "overwrite")
 _FIRST_BESIDE = 200  # numbers of calls that are added to a program
 _SAME_NAMES = (3, 12)  # from one call to the next: numbered shards have the same names; by 12, other sizes
@@ -995,7 +1043,7 @@ def with_beside(program: Program) -> Program:
             return replace(step, name="txn", stem=stem_of_job)
         if step.name in _OF_DIRECTORIES:
             return step
-        return replace(step, stem=rng.choice(stems[1:] if step.name == "delete" else stems))
+        return replace(step, stem=rng.choice(stems[1:] if step.name in _OF_ONE else stems))
 
     before = [changed(step) for step in program.before]
     before += [Step("append", _FIRST_BESIDE + i) for i in range(rng.choice((0, 2, 3)))]
