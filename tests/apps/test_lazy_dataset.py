@@ -22,6 +22,7 @@ import tfrecord_io as tfr
 from limited import set_processors
 from records import blobs, example, int64s, written
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.store.paths.manifest_files import SIZES
 
 f = pc.field
 
@@ -335,7 +336,7 @@ def test_relative_paths_stay_those_of_the_directory_in_which_they_were_given(
     assert all(map(os.path.isabs, data.files))
 
 
-@pytest.mark.parametrize("path", ["plain/", "plain/*.tfrecord", "shards/"])
+@pytest.mark.parametrize("path", ["plain/", "plain/*.tfrecord", "shards/", "many_shards/"])
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize("stream", [*STREAMS])
 def test_streams_go_on_in_the_directory_in_which_they_were_opened(
@@ -343,10 +344,14 @@ def test_streams_go_on_in_the_directory_in_which_they_were_opened(
 ) -> None:
     """Other files of the same names are in the later one. With several threads, one may open a file just then."""
     set_processors(monkeypatch, 1)
+    if path == "many_shards/":
+        monkeypatch.setattr(SIZES, "many", 2)
+        monkeypatch.setattr(SIZES, "large_bytes", 0)
     for name, first in (("here", 0), ("there", 9)):
         (tmp_path / name / "plain").mkdir(parents=True)
         monkeypatch.chdir(tmp_path / name)
-        tfr.write_tfrecord({"x": range(first, first + 3)}, "shards/", shards=3)
+        for shards in ("shards/", "many_shards/"):
+            tfr.write_tfrecord({"x": range(first, first + 3)}, shards, shards=3)
         for x in range(first, first + 3):
             tfr.write_tfrecord({"x": [x]}, f"plain/{x - first}.tfrecord")
     monkeypatch.chdir(tmp_path / "here")

@@ -14,6 +14,7 @@ Tests: tests/store/paths/test_manifest_parts.py.
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import accumulate, chain, pairwise
@@ -130,6 +131,8 @@ class PartReader:
         self, fs: FileSystem, directory: str, dataset: str, check: Callable[[ManifestColumns], object]
     ) -> None:
         self._fs, self._directory, self._dataset, self._check = fs, directory, dataset, check
+        # In which a relative path is that of the manifest, wherever the process is when a part is read.
+        self._root = "" if is_remote(fs) or os.path.isabs(directory) else os.getcwd()
 
     def read(self, part: ManifestPart) -> ManifestColumns:
         """The files of a part; PartGoneError if it does not exist."""
@@ -139,7 +142,8 @@ class PartReader:
             if is_remote(self._fs):
                 body = self._fs.read_object(name)
             else:
-                body = Source.from_entry(self._fs, Entry(name, part.size, False, None)).read(part.size)
+                entry = Entry(os.path.join(self._root, name), part.size, False, None)
+                body = Source.from_entry(self._fs, entry).read(part.size)
         except FileNotFoundError:
             raise PartGoneError(path) from None
         files = unpack(body, part, path)

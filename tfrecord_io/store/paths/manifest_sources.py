@@ -60,6 +60,8 @@ class _Dataset:
     ) -> None:
         self.version, self.columns, self.count, self._all = version, columns, count, files
         self.fs: FileSystem = version.fs
+        # In which a relative path is that of the manifest, wherever the process is when it is read again.
+        self._root = "" if is_remote(self.fs) or os.path.isabs(version.name) else os.getcwd()
         self.directory = version.name[: len(version.name) - len(version.name.rpartition("/")[2])]
         self._made: dict[int, Source] = {}  # as `id` tells a file from others
 
@@ -87,7 +89,8 @@ class _Dataset:
 
     def _read(self) -> ManyFiles:
         """Read the files from the manifest; ReplacedError if it is not the one any more that they were found by."""
-        manifest = Manifest.current(self.version, loads=False)
+        version = self.version._replace(name=os.path.join(self._root, self.version.name))
+        manifest = Manifest.current(version, loads=False)
         if manifest is None or manifest.id != self.version.id or len(manifest.files) < self.count:
             raise replaced_error(self.version.path, "dataset")
         files = ManifestColumns.of(manifest.files) if isinstance(manifest.files, tuple) else manifest.files
