@@ -18,6 +18,7 @@ from interposed import before_storage_calls, on_commit
 from rounds import IN_A_BUCKET, rounds
 from servers import Bucket
 from tfrecord_io.store.filesystem.retries import s3_options
+from tfrecord_io.store.paths.manifest_files import SIZES
 from transfers import transfer
 
 Files = dict[str, bytes]
@@ -59,8 +60,8 @@ class Place:
 
 
 def data(files: Files) -> Files:
-    """The files of a dataset without its manifest, and what other writings have left."""
-    return {name: each for name, each in files.items() if not name.rpartition("/")[2].startswith(("_", "."))}
+    """The files of a dataset without its manifest and the parts of that, and what other writings have left."""
+    return {name: each for name, each in files.items() if not any(part[0] in "_." for part in name.split("/"))}
 
 
 def plain(files: Files) -> Files:
@@ -202,6 +203,7 @@ class Copied:
         return {**found, **indexes}
 
 
+FORM = st.sampled_from(list(FORMS))
 STEPS = st.dictionaries(
     st.integers(0, 40), st.sampled_from(["append", "overwrite", "damage", "kill", "kill"]), max_size=3
 )
@@ -214,39 +216,42 @@ def place(kind: str, bucket: Bucket | None, directory: str) -> Place:
 
 
 def check(
-    form: str, steps: dict[int, str], source: Bucket | None, target: Bucket | None, has_old: bool, threads: int
-) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+    form: str, steps: dict[int, str], source: Bucket | None, target: Bucket | None, has_old: bool, threads: int,
+    has_parts: bool,
+) -> None:  # fmt: skip
+    """Try the law; of a manifest that `has_parts`, its files are not looked up."""
+    with tempfile.TemporaryDirectory() as directory, pytest.MonkeyPatch.context() as patch:
+        if has_parts:
+            patch.setattr(SIZES, "many", 1)
+            patch.setattr(SIZES, "large_bytes", 0)
         copied = Copied(place("source", source, directory), place("target", target, directory), form)
         copied.run(steps, has_old=has_old, threads=threads)
 
 
 @settings(max_examples=rounds(100))
-@given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
-def test_on_the_disk(form: str, steps: dict[int, str], has_old: bool, threads: int) -> None:
-    check(form, steps, None, None, has_old, threads)
+@given(form=FORM, steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3), has_parts=st.booleans())
+def test_on_the_disk(form: str, steps: dict[int, str], has_old: bool, threads: int, has_parts: bool) -> None:
+    check(form, steps, None, None, has_old, threads, has_parts)
 
 
 @pytest.mark.parametrize("way", ["to a bucket", "from a bucket", "within a bucket"])
 @settings(max_examples=rounds(30, 2), suppress_health_check=IN_A_BUCKET)
-@given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
-def test_with_a_bucket(bucket: Bucket, way: str, form: str, steps: dict[int, str], has_old: bool, threads: int) -> None:
+@given(form=FORM, steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3), has_parts=st.booleans())
+def test_with_a_bucket(
+    bucket: Bucket, way: str, form: str, steps: dict[int, str], has_old: bool, threads: int, has_parts: bool
+) -> None:
     source, target = None if way == "to a bucket" else bucket, None if way == "from a bucket" else bucket
-    check(form, steps, source, target, has_old, threads)
+    check(form, steps, source, target, has_old, threads, has_parts)
 
 
 @pytest.mark.parametrize(
     ("source", "target"), [("s3", "google"), ("google", "s3"), ("s3", "azure"), ("azure", "google")]
 )
 @settings(max_examples=rounds(30, 2), suppress_health_check=IN_A_BUCKET)
-@given(form=st.sampled_from(list(FORMS)), steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3))
+@given(form=FORM, steps=STEPS, has_old=st.booleans(), threads=st.integers(1, 3), has_parts=st.booleans())
 def test_between_stores(
-    request: pytest.FixtureRequest,
-    source: str,
-    target: str,
-    form: str,
-    steps: dict[int, str],
-    has_old: bool,
-    threads: int,
-) -> None:
-    check(form, steps, request.getfixturevalue(source), request.getfixturevalue(target), has_old, threads)
+    request: pytest.FixtureRequest, source: str, target: str, form: str, steps: dict[int, str], has_old: bool,
+    threads: int, has_parts: bool,
+) -> None:  # fmt: skip
+    places = request.getfixturevalue(source), request.getfixturevalue(target)
+    check(form, steps, *places, has_old, threads, has_parts)
