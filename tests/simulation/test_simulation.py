@@ -261,6 +261,7 @@ FOUND = {
     "a transaction that is repeated while its rows are overwritten": (
         "disk folders ; overwrite:1 | txn:3 txn:3 @ 3>2 53>0 89>0"
     ),
+    "a conversion of a dataset that is not listed": "kms folders+parts1 append:1 append:2 ; follow | convert @ ",
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }
 """Programs in which something was found: what is mended, and its seed."""
