@@ -114,6 +114,11 @@ def lost_part_error(path: str) -> CorruptRecordError:
     return CorruptRecordError("the manifest names this part, but it is missing", path=path, hint=advice)
 
 
+def working_directory(fs: FileSystem, name: str) -> str:
+    """The directory to which a relative local name refers, to be kept for later reads; "" for other names."""
+    return "" if is_remote(fs) or os.path.isabs(name) else os.getcwd()
+
+
 class PartReader:
     """Reads the parts of a manifest, and compares them with the manifest.
 
@@ -131,8 +136,7 @@ class PartReader:
         self, fs: FileSystem, directory: str, dataset: str, check: Callable[[ManifestColumns], object]
     ) -> None:
         self._fs, self._directory, self._dataset, self._check = fs, directory, dataset, check
-        # In which a relative path is that of the manifest, wherever the process is when a part is read.
-        self._root = "" if is_remote(fs) or os.path.isabs(directory) else os.getcwd()
+        self._root = working_directory(fs, directory)
 
     def read(self, part: ManifestPart) -> ManifestColumns:
         """The files of a part; PartGoneError if it does not exist."""

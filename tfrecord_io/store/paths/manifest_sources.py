@@ -26,7 +26,7 @@ from tfrecord_io.store.paths.column_folder import ColumnFolder
 from tfrecord_io.store.paths.folder_bounds import FolderBounds
 from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.manifest_files import NOTHING, ManifestColumns, ManyFiles, ReadingOrder
-from tfrecord_io.store.paths.manifest_parts import ask_again
+from tfrecord_io.store.paths.manifest_parts import ask_again, working_directory
 from tfrecord_io.store.read.source import (
     INCOMPLETE,
     ManifestFile,
@@ -60,8 +60,7 @@ class _Dataset:
     ) -> None:
         self.version, self.columns, self.count, self._all = version, columns, count, files
         self.fs: FileSystem = version.fs
-        # In which a relative path is that of the manifest, wherever the process is when it is read again.
-        self._root = "" if is_remote(self.fs) or os.path.isabs(version.name) else os.getcwd()
+        self._root = working_directory(self.fs, version.name)
         self.directory = version.name[: len(version.name) - len(version.name.rpartition("/")[2])]
         self._made: dict[int, Source] = {}  # as `id` tells a file from others
 
