@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from adlfs import AzureBlobFileSystem
@@ -228,12 +228,12 @@ class _Container(_Client):
 
     def _pages(self, text: str, prefix: str, delimiter: str) -> Iterator[tuple[list[tuple[str, Object]], list[str]]]:
         """The pages of a listing, of which each is a request."""
-        after, is_last = "", False
-        while not is_last:
-            page = partial(self._bucket.page, prefix, delimiter, after)
-            found, folders, after = self._made(text, lambda now, page=page: page())
+        after: str | None = ""
+        while after is not None:
+            made = self._made(text, lambda now, after=after: self._bucket.page(prefix, delimiter, after))
+            found, folders, following = made
             yield found, folders
-            is_last = not after
+            after = following or None
 
     async def list_blobs(self, name_starts_with: str = "", **_: Any) -> AsyncIterator[BlobProperties]:
         for found, _folders in self._pages(f"list {name_starts_with}", name_starts_with, ""):
