@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from bucket import SimulatedS3, is_manifest
+from calls import Target
 from checker import ABSENT, Objects, Process, Request, run_alone
-from programs import Program, Run, Target, _sizes_of
+from programs import Program
 from protocol import CLAIMS, FENCE, HEAD, PARTS, Head, Member
+from running import Run, sizes_of
 from runs import run, simulated
 from scheduler import Actor, GivenSchedule, Scheduler
 from worlds import WORLDS, World
@@ -209,7 +211,7 @@ def requests_of_code(name: str, before: Iterable[Call], call: Call) -> list[str]
     """The requests of a call to the simulated store of this name, after others."""
     scheduler = Scheduler(GivenSchedule(""), traced=True)
     world = WORLDS[name](scheduler)
-    with simulated(), _sizes_of(Program.parse(f"{name} grown+parts ; table")):
+    with simulated(), sizes_of(Program.parse(f"{name} grown+parts ; table")):
         with scheduler.alone(random.Random(0)):
             for earlier in before:
                 earlier(world.path, world.options(scheduler.main))

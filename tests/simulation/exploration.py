@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from itertools import combinations, product
 
-from programs import FORMS_OF, READERS, WRITERS, Program, Step, first_step
+from calls import READERS, WRITERS
+from drawing import FORMS_OF, first_step
+from programs import Program, Step
 
 _READERS_EXPLORED = ("table", "stream", "number", "filter", "count", "follow")
 
@@ -30,14 +32,14 @@ def small_programs(world: str) -> Iterator[Program]:
 def _step(name: str, numbers: Sequence[int], which: int) -> Step:
     if name == "delete":
         return Step(name, numbers[0] + 1)
-    return Step(name, numbers[which] if name in WRITERS and WRITERS[name].rows else 0)
+    return Step(name, numbers[which] if name in WRITERS and WRITERS[name].has_rows else 0)
 
 
 def programs_of_three(world: str) -> Iterator[Program]:
     """Three writers of shards with the same names, of which the last stores again what was there before the others."""
     if "fixed" in FORMS_OF[world]:
         for second in ("write", "copy_in", "delete", "compact"):
-            rows = 3 if second == "delete" else 8 if WRITERS[second].rows else 0
+            rows = 3 if second == "delete" else 8 if WRITERS[second].has_rows else 0
             actors = Step("write", 5), Step(second, rows), Step("write", 2)
             yield Program(world, "fixed", (Step("write", 2),), tuple((step,) for step in actors))
 

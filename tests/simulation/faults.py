@@ -19,8 +19,9 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import programs
 import pytest
+import running
+from programs import Program
 from runs import by_seed, explored_of_three, run, simulated
 from scheduler import GivenSchedule
 
@@ -275,15 +276,15 @@ its own, an answer that is lost, or a loss of power."""
 def found_by_one_decision(name: str) -> str | None:
     """The first schedule of one decision that finds such a fault; None if none does."""
     text, decision, patch = FAULTS_OF_ONE[name]
-    program = programs.Program.parse(text)
+    program = Program.parse(text)
     for at in range(_MOST_STEPS):
         schedule = f"{at}{decision}"
-        programs._prepared.clear()  # what was written with the fault, or without
+        running.PREPARED.clear()  # what was written with the fault, or without
         with pytest.MonkeyPatch.context() as monkey, simulated():
             patch(monkey)
             found = run(program, GivenSchedule(schedule))[1]
             monkey.undo()
-            programs._prepared.clear()
+            running.PREPARED.clear()
             without = run(program, GivenSchedule(schedule))[1]
         assert without is None, f"{text} @ {schedule}, also without the fault: {without}"
         if found is not None:
@@ -294,13 +295,13 @@ def found_by_one_decision(name: str) -> str | None:
 def found_by_three(name: str) -> tuple[str, str] | None:
     """The first program of three writers, and its schedule, that find a fault; None if none does."""
     world, patch = FAULTS_OF_THREE[name]
-    programs._prepared.clear()  # what was written with another fault
+    running.PREPARED.clear()  # what was written with another fault
     with pytest.MonkeyPatch.context() as monkey, simulated():
         patch(monkey)
         for program, decisions in explored_of_three(world):
             if run(program, GivenSchedule(decisions))[1] is not None:
                 monkey.undo()
-                programs._prepared.clear()
+                running.PREPARED.clear()
                 without = run(program, GivenSchedule(decisions))[1]
                 assert without is None, f"{program} @ {decisions}, also without the fault: {without}"
                 return str(program), decisions
@@ -310,14 +311,14 @@ def found_by_three(name: str) -> tuple[str, str] | None:
 def programs_until_found(name: str, most: int = MOST) -> int | None:
     """How many random programs it takes to find a fault; None if more than `most`."""
     worlds, patch = FAULTS[name]
-    programs._prepared.clear()  # what was written with another fault
+    running.PREPARED.clear()  # what was written with another fault
     with pytest.MonkeyPatch.context() as monkey:
         patch(monkey)
         with simulated():
             for seed in range(most):
                 if run(*by_seed(seed, worlds, beside=name in BESIDE))[1] is not None:
                     monkey.undo()
-                    programs._prepared.clear()
+                    running.PREPARED.clear()
                     without = run(*by_seed(seed, worlds, beside=name in BESIDE))[1]
                     assert without is None, f"SEED={seed} of {worlds}, also without the fault: {without}"
                     return seed + 1

@@ -23,9 +23,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import disk
 import process
+from calls import READERS
+from drawing import random_program, with_beside, with_parts
 from exploration import programs_of_three, schedules, schedules_of_three, small_programs
 from model import Finding
-from programs import READERS, Program, Run, Step, random_program, with_beside, with_parts
+from programs import Program, Step
+from running import Run
 from scheduler import Actor, Death, GivenSchedule, RandomSchedule, Schedule, Scheduler, Stuck
 from worlds import WORLDS
 
