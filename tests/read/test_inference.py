@@ -211,3 +211,7 @@ def test_where_all_lists_are_empty_the_first_decides(tmp_path: Path) -> None:
     together = written(tmp_path / "together", records)
     for source in (together, str(tmp_path / "*.tfrecord")):
         assert str(tfr.read_table(source)["x"].type) == "list<item: float>"
+
+
+def test_records_without_features_are_counted(tmp_path: Path) -> None:
+    assert tfr.infer_schema(written(tmp_path / "a", [b"", b"", b""])).records == 3

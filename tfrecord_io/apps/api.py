@@ -657,4 +657,4 @@ def infer_schema(
         raise planned.error
     if not asked.damage.is_strict and planned.reader.recovery is not None:
         planned.reader.recovery.skipped.warn()
-    return inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))
+    return InferredSchema(Schema.from_arrow(planned.scan.schema)) if inferred is None else inferred
