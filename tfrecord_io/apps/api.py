@@ -655,6 +655,6 @@ def infer_schema(
     planned.close()
     if planned.error is not None and not asked.damage.ends_quietly:
         raise planned.error
-    if not asked.damage.is_strict and planned.reader.recovery is not None:
-        planned.reader.recovery.skipped.warn()
+    if not asked.damage.is_strict and planned.chunk_reader.recovery is not None:
+        planned.chunk_reader.recovery.skipped.warn()
     return InferredSchema(Schema.from_arrow(planned.scan.schema)) if inferred is None else inferred

@@ -64,7 +64,7 @@ def options_from_call(
     carried = _options_of_datasets(kind, datasets)
     options = kind(**{**carried, **decided, **stated})
     keeps_all = all(dataset.is_as_stated for dataset in datasets)
-    is_fixed = not keeps_all or (isinstance(source, list | tuple) and any(d.chooses_rows for d in datasets))
+    is_fixed = not keeps_all or (isinstance(source, list | tuple) and any(d.row_selection for d in datasets))
     for name in sorted(stated.keys() & carried.keys() - PACE):
         is_binding = is_fixed or name in _FINDING or carried[name] != getattr(type(datasets[0].stated), name)
         if getattr(options, name) != carried[name] and is_binding:
@@ -131,8 +131,8 @@ def _options_of_datasets(kind: type[Options], datasets: Sequence[Scan]) -> dict[
 def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
     advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), DatasetOptions.refused_by(call)
-    if "filters" in names and dataset.chooses_rows:
-        raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.chooses_rows}): {advice}")
+    if "filters" in names and dataset.row_selection:
+        raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.row_selection}): {advice}")
     if "columns" in names and dataset.chooses_columns:
         raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
     for name in sorted(dataset.stated.changes.keys() & names - PACE):

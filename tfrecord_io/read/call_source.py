@@ -167,7 +167,7 @@ class CallSource:
             origin = Origin(source.origin.path, found.options, found.selection)
         elif scans := [part for part in source if isinstance(part, Scan)] if isinstance(source, list) else []:
             origins = [scan.origin for scan in scans if scan.origin is not None and scan.origin.options.split is None]
-            are_whole = len(origins) == len(scans) and not any(scan.chooses_rows for scan in scans)
+            are_whole = len(origins) == len(scans) and not any(scan.row_selection for scan in scans)
             origin = Origin(CallSource(source).paths, options.of_scan, options.selection) if are_whole else None
         return replace(found.plan(first_files), origin=origin)
 

@@ -89,7 +89,7 @@ def count(
         from tfrecord_io.read.source_resolution import resolve_source
 
         found = resolve_source(source, options)
-        if isinstance(found, Scan) and (found.chooses_rows or found.chooses_columns):
+        if isinstance(found, Scan) and (found.row_selection or found.chooses_columns):
             found = replace(found.with_selection(columns=None), selected=None)
             if index is None and not reads_all and options.damage.is_strict:
                 return ScanRows(found).count()

@@ -136,7 +136,7 @@ def explain_scan(scan: Scan) -> Explanation:
         tuple(opened.features.names),
         filters=tuple(_filters(opened)),
         index=use,
-        rows=scan.chosen_range,
+        rows=scan.row_range,
         requests=_requests(opened),
     )
 

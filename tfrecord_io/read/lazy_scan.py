@@ -124,7 +124,7 @@ class LazyScan(Scan):
 
         A selection has the schema of its dataset, even where that is of the first rows only.
         """
-        is_all = self.is_as_stated and not self.chooses_rows and not self.chooses_columns
+        is_all = self.is_as_stated and not self.row_selection and not self.chooses_columns
         return is_all and (not self.has_schema or self.is_of_first_rows)
 
     def explanation(self) -> Explanation:

@@ -53,7 +53,7 @@ class Planned:
     """A scan whose files are open, for a `Reader`; and what was found while the scan was planned."""
 
     scan: Scan
-    reader: ChunkReader | IndexedChunks | InterleavedChunks  # reads the files on, from where planning stopped
+    chunk_reader: ChunkReader | IndexedChunks | InterleavedChunks  # reads the files on, from where planning stopped
     budget: RowBudget
     whole: bool = False  # all rows are held at once
     # The chunks that were decoded to infer the schema; they come first.
@@ -70,7 +70,7 @@ class Planned:
     def close(self) -> Scan:
         """Close the files, drop the sample, and return the scan."""
         self.sample.clear()
-        self.reader.close()
+        self.chunk_reader.close()
         return self.scan
 
 
@@ -151,7 +151,7 @@ class Reader(BatchStream):
         self._planned = planned
         self.scan = scan = planned.scan  # what is read
         of_sample = planned.sample or scan.resolved.observations
-        self._chunks = self._chunks_of(planned) if of_sample else planned.reader.chunks(planned.budget)
+        self._chunks = self._chunks_of(planned) if of_sample else planned.chunk_reader.chunks(planned.budget)
         _, self._to_drop = scan.options.damage.split_offset(scan.selection.offset)
         self._left = None if scan.row_filter is None else scan.selection.limit  # rows that are still delivered
         self._revision: SchemaRevision | TFRecordError | None = None
@@ -165,8 +165,8 @@ class Reader(BatchStream):
         if not isinstance(self._builder, BatchBuilder):
             self._builder = self._builder.counting()
             self.report.unknown_fields = self._builder.unknown
-        if planned.reader.recovery is not None:
-            self.report.skipped = planned.reader.recovery.skipped
+        if planned.chunk_reader.recovery is not None:
+            self.report.skipped = planned.chunk_reader.recovery.skipped
 
     def __repr__(self) -> str:
         return f"<Reader of {self.scan.files_and_columns()}>"
@@ -203,7 +203,7 @@ class Reader(BatchStream):
             revision: SchemaRevision | TFRecordError | None = chunk.revision
             if error is not None and last.path in self._begun:
                 revision = self._restart_error(error)
-            self.report.bytes, self.report.files = planned.reader.bytes, planned.reader.files
+            self.report.bytes, self.report.files = planned.chunk_reader.bytes, planned.chunk_reader.files
             batches = deque(starmap(partial(self._deliver, chunk), parts))
             del chunk, parts
             while batches:
@@ -262,7 +262,7 @@ class Reader(BatchStream):
         observations = planned.scan.resolved.observations
         from tfrecord_io.read.inference import name_contradicted_record
 
-        for chunk in planned.reader.chunks(planned.budget):
+        for chunk in planned.chunk_reader.chunks(planned.budget):
             if observations:
                 name_contradicted_record(chunk, observations)
             yield chunk
@@ -307,7 +307,7 @@ class Reader(BatchStream):
         self, chunk: DecodedChunk
     ) -> tuple[list[tuple[int, pa.RecordBatch]], RowFault | None, Sequence[int]]:
         """The batches of a chunk, the fault of the row that ends them, and the damaged rows left out; see `_parts`."""
-        planned, recovery = self._planned, self._planned.reader.recovery
+        planned, recovery = self._planned, self._planned.chunk_reader.recovery
         if chunk.batch is not None and isinstance(self._builder, BatchBuilder):
             return [(0, self._builder.batch_of_values(chunk.batch))], None, ()
         if recovery is None:
@@ -360,10 +360,10 @@ class Reader(BatchStream):
 
     def _restart_error(self, error: Exception) -> TFRecordError | None:
         """An error that ends the read, if all is to be read again with its feature; else make it name the schema."""
-        if self._may_unite and self._planned.reader.check.is_of_foreign_feature(error):
+        if self._may_unite and self._planned.chunk_reader.check.is_of_foreign_feature(error):
             self._may_unite = False
             return error
-        self._planned.reader.check.name_governing_file(error)
+        self._planned.chunk_reader.check.name_governing_file(error)
         return None
 
     def _stop(self, error: Exception) -> None:
@@ -433,7 +433,7 @@ class Reader(BatchStream):
                     if replan is None:
                         self._raise_late(self._revision)
                     batches.clear()
-                    self._begin(replan(self._planned.reader, self._revision))
+                    self._begin(replan(self._planned.chunk_reader, self._revision))
                 table = self._keep_common_index(BatchBuilder.table_of(batches, self.scan.schema))
                 self._started = self._ended = True
                 return table
@@ -446,7 +446,7 @@ class Reader(BatchStream):
 
     def _keep_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
-        if self.report.schema_source != "embedded" or self._planned.reader.check.index_is_in(self._begun):
+        if self.report.schema_source != "embedded" or self._planned.chunk_reader.check.index_is_in(self._begun):
             return table
         from tfrecord_io.columns import EmbeddedSchema
 
@@ -468,14 +468,14 @@ class Reader(BatchStream):
     @property
     def goes_on(self) -> bool:
         """True if damage may be left out: with ``on_error="skip"``, ``"collect"`` or a callable."""
-        return self._planned.reader.recovery is not None
+        return self._planned.chunk_reader.recovery is not None
 
     def leave_out(self, fault: RowFault) -> bool:
         """Leave out the row of a fault, counted from the first row delivered, if it may be; it counts as skipped."""
         from tfrecord_io.read.chunks.recovery import leave_out
 
         file, path, record = self.origins.place(fault.row)
-        left_out = leave_out(self._planned.reader.recovery, fault, path=path, file=file, record=record)
+        left_out = leave_out(self._planned.chunk_reader.recovery, fault, path=path, file=file, record=record)
         self.report.records -= left_out
         return left_out
 
@@ -495,7 +495,7 @@ class Reader(BatchStream):
 
     def _close_files(self) -> None:
         self._chunks.close()
-        self._planned.reader.close()
+        self._planned.chunk_reader.close()
 
 
 class NumberedRows:

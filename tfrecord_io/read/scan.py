@@ -381,10 +381,9 @@ class Scan:
     def described_rows(self) -> list[str]:
         """The condition, `offset` and `limit` of the rows, for display."""
         if self.is_read_once:
-            return [self.chooses_rows] * bool(self.chooses_rows)
+            return [self.row_selection] * bool(self.row_selection)
         where = [] if self.row_filter is None else [f"rows where {self.row_filter.words.text}"]
-        offset, limit = self.selection.offset, self.selection.limit
-        return where + [f"offset {offset:,}"] * bool(offset) + ([] if limit is None else [f"limit {limit:,}"])
+        return [*where, *self.selection.range_parts]
 
     # Narrowing ----------------------------------------------------------------------------------------------------
 
@@ -635,21 +634,19 @@ class Scan:
         return None if filter_of_features is None else EarlyFilter(self, filter_of_features)
 
     @property
-    def chooses_rows(self) -> str:
+    def row_selection(self) -> str:
         """The selection of rows of the files, for display; empty if nothing does."""
         if self.has_schema:
             condition = None if self.row_filter is None else self.row_filter.words
         else:
             condition = self.stated_selection.filters
         parts = [] if condition is None else [f"rows where {condition.text}"]
-        return ", ".join([*parts, *filter(None, [self.chosen_range])])
+        return ", ".join([*parts, *self.stated_selection.range_parts])
 
     @property
-    def chosen_range(self) -> str:
+    def row_range(self) -> str:
         """The offset and the limit, for display; empty if there are none."""
-        selection = self.stated_selection
-        parts = [f"offset {selection.offset}"] if selection.offset else []
-        return ", ".join([*parts, *([] if selection.limit is None else [f"limit {selection.limit}"])])
+        return ", ".join(self.stated_selection.range_parts)
 
     @property
     def chooses_columns(self) -> bool:

@@ -129,7 +129,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
     `intact`: without those that its ``on_error=`` leaves out.
     """
     scan = scan.align_ranges()
-    is_chosen = bool(scan.chooses_rows) or (intact and not scan.stated.damage.is_strict)
+    is_chosen = bool(scan.row_selection) or (intact and not scan.stated.damage.is_strict)
     if not is_chosen and (as_they_are or all(source.begins_file for source in scan.sources)):
         return list(scan.sources)  # whose schema is not looked for
     carries = not as_they_are and scan.resolved.embedded is not None
@@ -141,7 +141,7 @@ def record_sources(scan: Scan, *, as_they_are: bool = False, intact: bool = Fals
 
 def unite_parts(*parts: AnyScan) -> AnyScan:
     """Make one scan of the rows of parts of a dataset, so that an added filter counts after a limit."""
-    sources = (record_sources(part) if part.chooses_rows else part.align_ranges().sources for part in parts)
+    sources = (record_sources(part) if part.row_selection else part.align_ranges().sources for part in parts)
     return replace(parts[0].with_sources(chain.from_iterable(sources), offset=0, limit=None), row_filter=None)
 
 

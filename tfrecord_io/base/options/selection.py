@@ -38,6 +38,12 @@ class Selection(_Choices):
         """True if an offset or a limit leaves out rows, however many there are."""
         return self.offset > 0 or self.limit is not None
 
+    @property
+    def range_parts(self) -> list[str]:
+        """The offset and the limit, for display."""
+        limit = [] if self.limit is None else [f"limit {self.limit:,}"]
+        return [f"offset {self.offset:,}"] * bool(self.offset) + limit
+
     @staticmethod
     def check_names(name: str, value: object) -> list[str]:
         """The names of columns, at least one, that a keyword takes alone or in a sequence."""

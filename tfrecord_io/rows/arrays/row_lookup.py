@@ -101,7 +101,7 @@ class _NumberedLookup:
 
 def row_lookup(scan: Scan) -> RowLookup:
     """Look up rows of a scan; the rows of a filter, `offset`, `limit` or another `on_error` are read at once."""
-    is_part = bool(scan.chooses_rows) or not scan.options.damage.counts_all
+    is_part = bool(scan.row_selection) or not scan.options.damage.counts_all
     if is_part or any(source.derived is not None for source in scan.sources):
         return _TableLookup(ScanRows(scan).read())
     compression = scan.options.compression
