@@ -668,7 +668,7 @@ def test_files_that_state_shapes_elsewhere_have_no_common_column(tmp_path: Path)
     assert len(tfr.read_table(tmp_path / "set")) == 2
 
 
-@pytest.mark.parametrize(("sizes", "reason"), [([1] * 70, "70 dimensions, and NumPy has at most 62")])
+@pytest.mark.parametrize(("sizes", "reason"), [([1] * 70, "70 dimensions, but NumPy has at most 62")])
 def test_more_dimensions_than_arrays_have_are_refused(tmp_path: Path, sizes: list[int], reason: str) -> None:
     written(tmp_path / "a", [tfr.encode_example({"image": b"x", "shape": sizes})])
     with pytest.raises(tfr.errors.SchemaError, match=reason):
@@ -864,7 +864,7 @@ def test_a_source_of_another_number_of_dimensions_is_damaged(
         column = pa.field("x", pa.struct([column]))
     feature = "x/x" if is_field else "x"
     written(tmp_path / "a", [tfr.encode_example({feature: bytes(6), "height": 2, "width": 3})])
-    reason = f"'{feature}': its metadata is damaged: .* has {len(axes)} dimensions, and the type has 2"
+    reason = f"'{feature}': its metadata is damaged: .* has {len(axes)} dimensions, but the type has 2"
     with pytest.raises(tfr.errors.SchemaError, match=reason):
         tfr.read_table(tmp_path / "a", schema=pa.schema([column]))
     with pytest.raises(tfr.errors.SchemaError, match=reason):

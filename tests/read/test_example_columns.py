@@ -63,7 +63,7 @@ def test_the_warning_of_values_that_are_left_out_does_not_speak_of_files() -> No
     with pytest.warns(tfr.errors.DamagedDataWarning) as warned:
         tfr.io.decode_examples([tfr.encode_example({"user": 1}), b"\xff\xff"], on_error="skip")
     text = str(warned[0].message)
-    assert text.startswith("1 damaged region left out in <list> (1); the first is record 1: ")
+    assert text.startswith("1 damaged region left out in <list>; record 1: ")
     assert text.endswith("; to list them, pass a function as on_error=")
 
 

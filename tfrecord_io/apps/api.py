@@ -107,8 +107,8 @@ def read_tfrecord(
         The same as passing it as `storage_options`.
     progress : bool or callable, default False
         True shows a progress bar on stderr, if it is a terminal, or a widget in notebooks. A callable gets a
-        `Progress` after each block or batch, in order and from one thread at a time. If it raises an error, the call
-        ends, and nothing is published.
+        `Progress` after each block or batch, in order and from one thread at a time. An error that it raises ends the
+        call.
     dtype_backend : {None, "numpy_nullable", "pyarrow"}
         As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
         and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
@@ -183,8 +183,8 @@ def read_table(
     -------
     pyarrow.Table
         int64_list → int64, float_list → float32, bytes_list → binary or, if all values are text, string. A list if any
-        record has more or fewer than one value; null if a record has no value. Types are inferred from exactly the
-        rows returned. Bytes with companion features ``x/shape`` and ``x/dtype`` in every record are tensors: a
+        record has more or fewer than one value; null where a record lacks the feature. Types are inferred from exactly
+        the rows returned. Bytes with companion features ``x/shape`` and ``x/dtype`` in every record are tensors: a
         fixed_shape_tensor if all have the same shape, else a variable_shape_tensor.
 
     Raises
@@ -323,13 +323,14 @@ def write_tfrecord(
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
-        In a list or an iterable, a dict of single values is a row, a dict of arrays is a table. An iterable is read in
-        parts of at most 65,536 rows or about 64 MiB; the first part determines the types, unless ``schema=`` declares
-        them. Also any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``, such as those of polars (LazyFrames,
-        too), DuckDB and `open_reader`; a Dataset, a DataArray or a dict of DataArrays of xarray, with a row for each
-        position of one dimension (see `record_dim`); a DataFrame of Dask or Daft, or a dataset of Ray. The processes of
-        these engines write one shard for each partition, under hidden names, and this process publishes all together:
-        `path` is then a directory or ``name@*`` that all machines can reach.
+        In a list or an iterable, a dict of single values is a row, a dict of arrays is a table, and a dict of lists,
+        which may be either, is refused. An iterable is read in parts of at most 65,536 rows or about 64 MiB; the first
+        part determines the types, unless ``schema=`` declares them. Also any object with ``__arrow_c_stream__`` or
+        ``__arrow_c_array__``, such as those of polars (LazyFrames, too), DuckDB and `open_reader`; a Dataset, a
+        DataArray or a dict of DataArrays of xarray, with a row for each position of one dimension (see `record_dim`); a
+        DataFrame of Dask or Daft, or a dataset of Ray. The processes of these engines write one shard for each
+        partition, under hidden names, and this process publishes all together: `path` is then a directory or ``name@*``
+        that all machines can reach.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
         ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
@@ -411,8 +412,8 @@ def write_tfrecord(
         With ``mode="append"``: the name of a job and a number that rises from one of its writings to the next, such as
         ``("daily", 17)``. If this number of the job, or a later one, is in the dataset, nothing is written, and the
         report is `repeated`; so a job that is tried again, or runs twice at a time, adds its rows once. The manifest
-        keeps the number of each job as long as the dataset is not overwritten, of at most 1,000 jobs: others than
-        those that wrote within 30 days go first, and if there are none, a new job is a ValueError.
+        keeps the number of each job as long as the dataset is not overwritten, of at most 1,000 jobs: those that have
+        not written for 30 days are forgotten first; if there are none, a new job is a ValueError.
     threads : int, optional
         Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
         it.

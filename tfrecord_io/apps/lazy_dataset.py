@@ -651,7 +651,7 @@ def dataset(
     CorruptRecordError, DecodeError, SchemaError
         As in `read_tfrecord`, when the schema is found.
     TypeError
-        When the schema is found, instead of a call that takes the dataset: `source` is a file object or a pipe.
+        The schema is asked for before a call reads the dataset, and `source` is a file object or a pipe.
     """
     options = options_from_call(
         DatasetOptions,

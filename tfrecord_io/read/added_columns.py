@@ -225,7 +225,7 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
             from tfrecord_io.store import ColumnFolder  # for this error only
 
             place = f"has no value in '{ColumnFolder(field.name, None).name}'"
-        reason = f"the file {place}, and the schema requires the column"
+        reason = f"the file {place}, but the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=Column(field).logical_name)
     try:
         return _texts([text], field.name, source.path).cast(field.type)

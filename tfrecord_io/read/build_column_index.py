@@ -134,7 +134,7 @@ def _plan_columns(
 def _refuse_folder_columns(names: Iterable[str]) -> None:
     """Raise SchemaError if there is a column whose values are those of folders."""
     for name in names:
-        reason = "its values are those of directory names, so that files are left out by them without an index"
+        reason = "its values are directory names, which already select files"
         hint, hint_cli = "leave it out of columns=", "leave it out of --columns"
         raise SchemaError(reason, feature=name, hint=hint, hint_cli=hint_cli, of_argument=True)
 

@@ -185,7 +185,7 @@ def _align_source(source: Source, max_record_bytes: int, known: KnownBoundaries)
     known.found.update(zip([(path, version, position) for position in unknown], offsets, strict=True))
     begin, end = (known.found[path, version, position] for position in source.span)
     if begin > end:
-        reason = f"the boundary of byte {source.begin} is {begin}, behind that of a later byte, {end}"
+        reason = f"the boundary of byte {source.begin} is {begin}, after that of a later byte, {end}"
         advice = "the payloads have headers of records: read the file as a whole"
         raise CorruptRecordError(reason, path=source.path, offset=begin, hint=advice)
     if (begin, end) == (0, expected):

@@ -132,9 +132,11 @@ def refuse_options(dataset: Scan, call: str, names: Set[str]) -> None:
     """Raise ValueError for options that a dataset states and a call refuses."""
     advice, refusal = _OTHERWISE.get(call, _WRITE_FIRST), DatasetOptions.refused_by(call)
     if "filters" in names and dataset.row_selection:
-        raise ValueError(f"{call} works on whole files, and takes no selection ({dataset.row_selection}): {advice}")
+        raise ValueError(
+            f"{call} works on whole files, but rows of the dataset are selected ({dataset.row_selection}): {advice}"
+        )
     if "columns" in names and dataset.chooses_columns:
-        raise ValueError(f"{call} works on whole records, and columns of the dataset are selected: {advice}")
+        raise ValueError(f"{call} works on whole records, but columns of the dataset are selected: {advice}")
     for name in sorted(dataset.stated.changes.keys() & names - PACE):
         if name == "compression" and refusal.of_plain_files:
             if dataset.stated.compression is None:

@@ -24,7 +24,7 @@ class Version(NamedTuple):
             raise TypeError(f"{keyword}={text!r}: expected a text, as `Dataset.version` has it")
         match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
         if match is None:
-            raise ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` and `tfr info` state it")
+            raise ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` and `tfr tail -f` state it")
         return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:

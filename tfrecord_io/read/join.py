@@ -236,7 +236,7 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
     if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
-        reason: str = f"its type is {type_}, and on= needs a column of single values"
+        reason: str = f"its type is {type_}, but on= needs a column of single values"
         raise FeatureTypeError(reason, feature=name, of_argument=True)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
     advice = f"convert the column of the table, or {_OF_NO_RECORD}"

@@ -60,8 +60,8 @@ class Planned:
     sample: list[DecodedChunk] = field(default_factory=list)
     absent: AbsentColumns | None = None  # the declared columns to warn of if no record has them
     early: EarlyFilter | None = None
-    # Plans the read by a chunk reader again: under an embedded schema that was found too late for the plan, or with
-    # the features of files that have none, of which an error is about one.
+    # Plans the read by a chunk reader again: under an embedded schema that was found too late, or with the features
+    # of files that have none.
     replan: Callable[[Any, SchemaRevision | TFRecordError], Planned] | None = None
     inferred: InferredSchema | None = None  # with its evidence, if that was requested
     error: Exception | None = None  # what ended the sample
@@ -81,9 +81,9 @@ def plan_read(
     whole: bool = False,
     absent: AbsentColumns | None = None,
 ) -> Planned:
-    """Read a scan by a chunk reader, from its current position; by default by a new one of its files.
+    """Prepare to read a scan by a chunk reader, from its current position; by default by a new one of its files.
 
-    It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
+    Only with `absent` does the read warn of declared columns that no record has, as a scan may be a piece of a read.
     """
     if reader is None and scan.has_values:
         from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
@@ -142,7 +142,7 @@ class Reader(BatchStream):
         if planned.scan.options.damage.hands_over:  # as stated for a dataset, which any call may read
             OnDamage.check(planned.scan.options.on_error, OnDamage.needs_no_report)
         self._begin(planned)
-        # At the end, of what is left out; False if the caller does, who may leave out more rows: `report.skipped.warn`.
+        # At the end, of what was left out; callers that leave out more rows warn themselves, by `report.skipped.warn`.
         self.warns_of_damage = True
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._join_batches()
@@ -403,8 +403,6 @@ class Reader(BatchStream):
         """An embedded schema was found too late for the plan."""
         self._close_files()
         raise revision.late_error() if isinstance(revision, SchemaRevision) else revision
-
-    # Public methods -------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> pa.Schema:

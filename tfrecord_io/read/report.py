@@ -1,9 +1,5 @@
 """Report a read: the records that were read, their origins, and the regions left out.
 
-"raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip", "collect"
-or a callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or
-was not accepted.
-
 Tests: tests/read/test_reader_row_origins.py.
 """
 

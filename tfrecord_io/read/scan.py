@@ -148,7 +148,7 @@ class Scan:
     selection: Selection  # its `columns` can be selected and filtered by; its filters are `row_filter`
     resolved: ResolvedSchema
     partitions: AddedColumns
-    # If the schema is that of a sidecar file, which also states the number of records.
+    # The sidecar file that gave the schema, which also states the number of records.
     sidecar: SidecarSchema | None = None
     selected: tuple[str, ...] | None = None  # the columns that are delivered, in order; by default all
     row_filter: RowFilter | None = None  # it may need other columns, too
@@ -165,7 +165,7 @@ class Scan:
     refreshed: Before | None = None  # what the scan was before its files were looked up again, if they are in folders
     # Both without the columns that the filter added to ``schema=``, which are not delivered.
     narrow: tuple[ScanOptions, Selection] | None = None
-    # What another scan of the same columns has compiled.
+    # Shared by scans of the same columns.
     compiled: _Compiled = None  # type: ignore[assignment]
 
     @staticmethod

@@ -3,7 +3,7 @@
 A path is found by `tfrecord_io.store.paths.resolve`. A dataset, as a `Scan`, has its files already, its options
 (`options_from_call` brings them to a call) and a selection. Calls that read rows narrow the scan itself
 (`resolve_source` in `source_resolution`). Calls that go through records get files which have the selected
-records only (`record_sources`), and calls that change or check files get their paths (`CallSource` in `opening`).
+records only (`record_sources`), and calls that change or check files get their paths (`CallSource` in `call_source`).
 Where a dataset states what a call does not take, that is an error, when the options of the call are made.
 """
 

@@ -92,7 +92,7 @@ class PartitionFolders:
         common = Column(pa.field(field.name, stored)).common_field(pa.field(field.name, type_))
         if common is not None and common.type != stored and pa.types.is_floating(stored):
             reason = (
-                f"the column is {type_}, and folders of the dataset are named by {stored}: their values would change"
+                f"the column is {type_}, but folders of the dataset are named by {stored}: their values would change"
             )
             raise SchemaError(reason, feature=field.name, expected=str(stored), got=str(type_), hint="cast the column")
         return stored if common is not None and common.type == stored else type_
@@ -200,7 +200,7 @@ def _text_of(value: Any, field: pa.Field) -> str | None:
 
     if value is None:
         return None
-    reason = f"overwrite_where= states {printable(repr(value), 100)}, and the column is {field.type}"
+    reason = f"overwrite_where= states {printable(repr(value), 100)}, but the column is {field.type}"
     try:
         literal = pa.scalar(value) if isinstance(value, str) else None  # as it would be in the name of a folder
         if literal is None or pa.types.is_temporal(field.type):

@@ -340,7 +340,7 @@ class SchemaUnion:
         if old is None or old == new or (new is None and not adds_rows):
             return old
         if new is None:
-            raise SchemaError("the dataset has a schema, and the appended data has none", path=path)
+            raise SchemaError("the dataset has a schema, but the appended data has none", path=path)
         stored_schema, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
             stored_schema = stored_schema._replace(dictionaries=added.dictionaries)
@@ -357,7 +357,7 @@ class SchemaUnion:
         for column in united.schema if united is not stored_schema else ():
             before = stored.get(column.name)
             got = new_types[column.name].type if column.name in new_types else None
-            types = f"the appended column is {got}, and that of the dataset {None if before is None else before.type}"
+            types = f"the appended column is {got}, but the dataset's is {None if before is None else before.type}"
             to_unite: str | None = None  # what evolve=True does
             if column.name in united.conflicts:
                 advice = "cast the column"

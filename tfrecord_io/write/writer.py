@@ -1,9 +1,4 @@
-"""Writing: from anything that holds a table to TFRecord files, published atomically.
-
-A batch is split twice. The columns of a *slice* are converted together, as that costs time for each column; its rows
-are encoded in *pieces* that stay in the processor's cache until they are written. A piece is written to memory that was
-used for another one before, as the first use of a page costs more than encoding its content.
-"""
+"""Writing: from anything that holds a table to TFRecord files, published atomically."""
 
 from __future__ import annotations
 
@@ -442,8 +437,8 @@ def _open_shards(output: Output, options: WriteOptions) -> Sink:
 
 
 def _one_file_without_metadata(path: str) -> ValueError:
-    """The error for metadata where there is no manifest to keep them."""
-    reason = "are kept in the manifest of a sharded dataset, and this path is one file"
+    """The error for metadata where there is no manifest to keep it."""
+    reason = "is kept in the manifest of a sharded dataset, but this path is one file"
     advice = "write a directory ('name/') or shards ('name@1')"
     error = ValueError(f"'{printable(path)}': metadata= {reason}; {advice}, or leave out metadata=")
     return for_cli(error, f"'{printable(path)}': --metadata {reason}; {advice}, or leave out --metadata")

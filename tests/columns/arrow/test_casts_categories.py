@@ -138,7 +138,7 @@ def test_ordered_categories_of_a_stream_are_in_the_order_of_the_first(tmp_path: 
     first = frame(["lo", "hi"], ["lo", "mid", "hi"])
     tfr.write_tfrecord([first, frame(["lo"], ["lo", "hi"])], tmp_path / "x.tfrecord")
     assert tfr.read_tfrecord(tmp_path / "x.tfrecord")["x"].max() == "hi"
-    with pytest.raises(tfr.errors.EncodeError, match="'x': its ordered categories are in another order"):
+    with pytest.raises(tfr.errors.EncodeError, match="'x': its ordered categories are in a different order"):
         tfr.write_tfrecord([first, frame(["lo"], ["hi", "lo"])], tmp_path / "x.tfrecord")
 
 

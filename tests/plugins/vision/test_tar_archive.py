@@ -80,7 +80,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
         "a record that is too long": (header("x", 9, tarfile.XHDTYPE) + padded(b"99 path=a"), "record that is none"),
         "a damaged header": (member + b"x" * 512, "at byte 1024: "),
         "a cut header": (member + header("b.txt", 0)[:100], "at byte 1024: truncated header"),
-        "nothing behind a pax header": (pax(path="b"), "ends behind the extension header"),
+        "nothing behind a pax header": (pax(path="b"), "ends after the extension header"),
         "a hidden member that is truncated": (header(".a.txt", 99999) + b"x", "before the next header"),
     }
 

@@ -186,7 +186,7 @@ def test_a_span_of_a_file_that_is_shorter_now(in_groups: Path, tmp_path: Path) -
     (source,) = resolve_inputs([path])
     (sidecar,) = find_sidecars([source], [COLUMNS_SUFFIX])
     assert sidecar is not None
-    reason = rf"its last record ends at byte \d+, the file has {end + 5}"
+    reason = rf"its last record ends at byte \d+, but the file has {end + 5}"
     with (
         RandomAccessFile.open(source) as data,
         pytest.raises(tfr.errors.CorruptRecordError, match=reason),

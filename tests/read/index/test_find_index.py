@@ -110,7 +110,7 @@ def test_a_named_index_that_does_not_belong_to_the_file(path: Path, call: Any) -
     write_indexes(other)
     index = other.with_name("b.tfrecord.index")
     with pytest.raises(
-        tfr.errors.CorruptRecordError, match="its last record ends at byte 40, the file has 56"
+        tfr.errors.CorruptRecordError, match="its last record ends at byte 40, but the file has 56"
     ) as caught:
         call(path, index=index)
     assert caught.value.path == str(index)
@@ -160,10 +160,10 @@ def test_indexes_are_not_read_as_data(path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "text", "reason"),
     [
-        (framed(b"one", b"", b"three", b"four"), None, "its last record ends at byte 56, the file has 76"),
-        (framed(b"one", b""), None, "its last record ends at byte 56, the file has 35"),
-        (b"", None, "its last record ends at byte 56, the file has 0"),
-        (None, "", "its last record ends at byte 0, the file has 56"),
+        (framed(b"one", b"", b"three", b"four"), None, "its last record ends at byte 56, but the file has 76"),
+        (framed(b"one", b""), None, "its last record ends at byte 56, but the file has 35"),
+        (b"", None, "its last record ends at byte 56, but the file has 0"),
+        (None, "", "its last record ends at byte 0, but the file has 56"),
         (None, "0 56\n", "record 0 at byte 0 has 19 bytes, not 56"),
         (None, "0 19\n19 37\n", "record 1 at byte 19 has 16 bytes, not 37"),
         (None, "0 19\n19 20\n39 17\n", "no record header at byte 39, the offset of record 2"),

@@ -61,7 +61,7 @@ def test_discarded_writer_leaves_no_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a.tfrecord.gz", "a.tfrecord.zlib"])
 def test_compressed_files_are_refused(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="write_index=True: a compressed file"):
+    with pytest.raises(ValueError, match=r"a compressed file .* cannot be indexed"):
         tfr.write_tfrecord({"x": [1]}, tmp_path / path, write_index=True)
     assert names(tmp_path) == []
 

@@ -251,7 +251,7 @@ def test_end_tokens_are_values_of_the_column(tmp_path: Path) -> None:
     assert batch["n"].dtype == np.uint8
     assert batch["t"].tolist() == [["a", "b"], ["c", "</s>"]]
     for token in (256, 0.5, "e", 3):
-        with pytest.raises(tfr.errors.SchemaError, match=r"end_token=.* is no value of"):
+        with pytest.raises(tfr.errors.SchemaError, match=r"end_token=.* is not a value of"):
             list(tfr.iter_arrays(tmp_path / "a.tfrecord", **options, end_token=token))
 
 

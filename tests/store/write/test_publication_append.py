@@ -237,12 +237,12 @@ def test_appending_to_named_shards_without_a_manifest_does_not_advise_to_replace
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"x": ["a"]}, "is string, and that of the dataset int32: no type holds both; cast the column"),
+        ({"x": ["a"]}, "is string, but the dataset's is int32: no type holds both; cast the column"),
         (
             pa.table({"x": pa.array([1], pa.int8()), "y": [1]}),
             "'y': the dataset has no such column; leave it out, or pass evolve=True",
         ),
-        ({"x": pa.array([1], pa.int64())}, "'x': the appended column is int64, and that of the dataset int32, whi"),
+        ({"x": pa.array([1], pa.int64())}, "'x': the appended column is int64, but the dataset's is int32, whi"),
     ],
 )
 def test_other_columns_are_refused(tmp_path: Path, data: Any, message: str) -> None:

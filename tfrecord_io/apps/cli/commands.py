@@ -191,8 +191,8 @@ def _save_schema(path: str | list[str], as_json: bool, format: str | None, keywo
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **keywords: Any) -> None:
     """Count the records in total, and in each of several PATHs.
 
-    The number comes from a manifest or an index, if there is one; tfr verify reads the records. With --where,
-    the columns of the condition are read.
+    The number comes from a manifest, an index or the headers of records: payloads are not checked, as by tfr verify.
+    With --where, the columns of the condition are read.
     """
     import tfrecord_io
     from tfrecord_io.apps.cli import output

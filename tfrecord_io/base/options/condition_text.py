@@ -130,7 +130,7 @@ def parse_condition(text: str) -> Term:
     if match is None:
         raise ValueError(
             f"expected COLUMN OPERATOR VALUE, such as 'label == 3', 'n between 1 and 5' or 'label is null', and not "
-            f"'{printable(text.strip())}'; the operators are {NAMES}; and, or join conditions"
+            f"'{printable(text.strip())}'; the operators are {NAMES}; 'and' and 'or' join conditions"
         )
     symbol = " ".join((match["operator"] or match["pair"] or match["test"]).lower().split())
     operator = BY_SYMBOL[symbol]
@@ -149,7 +149,7 @@ def _parse_operand(text: str, operator: Operator) -> Any:
         if _NO_PLAIN_TEXT.search(value):
             raise ValueError(
                 f"cannot read the value {value} after {operator.symbol}: quote text as in \"name == 'x'\"; the "
-                f"operators are {NAMES}; conditions are joined by and, or"
+                f"operators are {NAMES}; 'and' and 'or' join conditions"
             ) from None
     if (operator.operand is Operand.LIST) != isinstance(value, list):
         raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")

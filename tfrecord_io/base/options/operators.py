@@ -76,10 +76,10 @@ _SINGLE = frozenset(["bools", "numbers", "text", "times", "others"])
 _SINGLE_VALUES = ColumnTypes(_SINGLE, "a filter cannot compare values of {}", "name a column of single values")
 _ANY = ColumnTypes(_SINGLE | {"lists", "structs"}, "", "")
 _TEXT = ColumnTypes(
-    frozenset(["text", "others"]), "the filter asks how text begins, and the column is {}", _OTHER_OPERATOR
+    frozenset(["text", "others"]), "the filter asks how text begins, but the column is {}", _OTHER_OPERATOR
 )
 _LISTS = ColumnTypes(
-    frozenset(["lists"]), "the filter asks whether lists contain a value, and the column is {}", _OTHER_OPERATOR
+    frozenset(["lists"]), "the filter asks whether lists contain a value, but the column is {}", _OTHER_OPERATOR
 )
 
 

@@ -191,8 +191,7 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 WITHOUT_CRC = (
-    "pass check_crc=False to read them, which compares no checksums, or write them anew with "
-    "tfr.salvage(path, target, check_crc=False)"
+    "pass check_crc=False to read them unchecked, or write them anew with tfr.salvage(path, target, check_crc=False)"
 )
 WITHOUT_CRC_CLI = "write them anew with tfr salvage --no-check-crc SOURCE TARGET"
 NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
@@ -248,7 +247,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, Hint]] = {
     ),
     FaultCode.MISSING_FEATURE: (
         FeatureNotFoundError,
-        "the schema requires this feature and the record has no value for it",
+        "the schema requires this feature, but the record has no value for it",
         Hint(),
     ),
     FaultCode.TOO_MANY_FEATURES: (
@@ -387,7 +386,7 @@ def _kind_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> Hin
         return Hint(text.format("sample='all'", "schema="), text.format("--sample all", "--type"))
     if plan is not None and _is_companion(fault.feature, plan):
         tensor = printable(ShapeSource.described_feature(fault.feature or "") or "")
-        text = f"it is read as a companion of the tensor '{tensor}', and had another type before; pass "
+        text = f"it is read as a companion of the tensor '{tensor}', but had another type before; pass "
         cli = f"{text}--type {tensor}=binary to read the bytes without it"
         return Hint(f"{text}schema={ {tensor: 'binary'}!r} to read the bytes without it", cli)
     layouts = [] if plan is None else [column.layout for column in plan.columns if column.name == fault.feature]
@@ -403,7 +402,7 @@ def _not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool =
         return None
     reason, got = "none of them holds a feature", "another message"
     if is_declared or counts.nested == counts.foreign:
-        reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples where features are"
+        reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples in place of features"
         got = "ExampleListWithContext"
     return _no_examples(path, reason, got)
 

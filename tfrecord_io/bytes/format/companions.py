@@ -85,7 +85,7 @@ class ShapeSource(NamedTuple):
         """Raise SchemaError for arrays of another number of dimensions than a damaged entry states."""
         if not isinstance(self.axes, str) and len(self.axes) != rank:
             reason = (
-                f"its metadata is damaged: {_KEY.decode()} has {len(self.axes)} dimensions, and the type has {rank}"
+                f"its metadata is damaged: {_KEY.decode()} has {len(self.axes)} dimensions, but the type has {rank}"
             )
             raise SchemaError(reason, feature=feature, expected=rank, got=len(self.axes))
 

@@ -216,7 +216,7 @@ class RawImageForm:
         """Raise SchemaError if tensors of this dtype and shape, in the order of the layout, are no images."""
         if dtype not in RAW_DTYPES:
             reason = f"raw pixels are {' or '.join(RAW_DTYPES)}, not {dtype}"
-            advice = f"declare tfr.tensor({dtype!r}, …), whose values are no pixels"
+            advice = f"declare tfr.tensor({dtype!r}, …), whose values are not pixels"
             raise SchemaError(reason, feature=column or None, expected=RAW_DTYPES, got=dtype, hint=advice)
         if len(shape) != 3:
             reason = f"raw pixels have a height, a width and channels, and the shape {tuple(shape)} is stated"

@@ -195,7 +195,7 @@ def tensor_type(element: Dtype, shape: Shape, dim_names: tuple[str, ...] | None 
 
 
 def dtype_metadata(element: Dtype) -> dict[bytes, bytes]:
-    """The field metadata from which `element_of` reads the dtype; empty where the Arrow type determines it."""
+    """The field metadata from which the dtype is read; empty where the Arrow type determines it."""
     return {Dtype.KEY: element.name.encode()} if element.marked else {}
 
 

@@ -174,7 +174,7 @@ class _Lists:
         added = (ListRows.RECORD, ListRows.POSITION)
         left_out = {*added} if by == ListRows.RECORD else set()
         if reserved := [name for name in added if name in schema.names and name not in left_out]:
-            reason = "open_elwc adds a column of this name, so that a feature of this name cannot be read"
+            reason = "open_elwc adds a column of this name, so a feature of this name cannot be read"
             raise SchemaError(reason, feature=reserved[0], hint="rename it, or leave it out")
         selected: list[str] = []
         if context:

@@ -59,7 +59,7 @@ class TarArchive:
                 yield info
                 self._skip()
         if next_headers:
-            raise self._error("it ends behind the extension header of a member")
+            raise self._error("it ends after the extension header of a member")
 
     def read(self, size: int | None = None) -> bytes:
         """The content of the member at hand, or the next `size` bytes of it, or as much as the archive has."""

@@ -39,7 +39,7 @@ class VisionOptions(Options):
         "What to do with boxes without area or beyond their image; by default, they are left out."
     )
     check_sizes: bool | None = format_option(
-        "Whether an image of another size than annotated is an error; by default, it is."
+        "Whether an image whose size is not the annotated one is an error; by default, it is."
     )
     orient: bool | None = format_option(
         "Whether boxes refer to images rotated by EXIF, or to stored pixels; by default, the annotated size decides."

@@ -183,7 +183,7 @@ class _Dataset(NamedTuple):
                 text = _text(self.root.fs, entry, MOST_BYTES)
                 names = [line.strip() for line in text.rstrip().splitlines()]
                 if "" in names:
-                    reason = f"line {names.index('') + 1} is empty, so that it is not clear which number a class has"
+                    reason = f"line {names.index('') + 1} is empty, so the classes after it have no certain number"
                     path = self.root.fs.display_path(entry.name)
                     raise DecodeError(reason, path=path, expected="a name in each line", hint="remove or fill it")
                 return names

@@ -284,7 +284,7 @@ class BlockWalker:
     def next_sources(self) -> Iterator[Source]:
         """The next files, to look at before they are opened in their turn, or passed by `pass_files`.
 
-        None while a file is open, or opened in advance.
+        Empty while a file is open, or opened in advance.
         """
         if self.file is None and not self._upcoming and not self._closed:
             yield from tuple(self._waiting)

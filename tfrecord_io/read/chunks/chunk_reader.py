@@ -52,7 +52,7 @@ def reads_on(selection: Selection) -> bool:
 
 
 class ChunkReader:
-    """Decodes the records of files; if the read starts again, with the `progress` and the `prefetcher` of before.
+    """Decodes the records of files. A read that starts again passes on its `progress` and its `prefetcher`.
 
     Unless `ahead`, nothing behind the current block is read, as only a sample is decoded. `whole`: all rows are held at
     once.

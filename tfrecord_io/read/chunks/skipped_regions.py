@@ -164,6 +164,8 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         if not self.total:
             return "nothing was left out"
         names = [f"{printable(path)} ({count:,})" for path, count in self.files.most_common(_NAMED_FILES)]
+        if len(self.files) == 1:  # which has all of them
+            names = [printable(path) for path in self.files]
         if len(self.files) > _NAMED_FILES:
             names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
         first = self[0]
@@ -173,7 +175,9 @@ class SkippedRegions(Sequence["SkippedRegion"]):
             what += f" of {byte_size(self.bytes) if self.bytes else 'unknown size'}"
         if self._errors == {FeatureTypeError.__name__}:
             what = f"{counted(self.total, 'record')} with values of another feature type"
-        first_is = f"the first is {first.record_text}{where}: {printable(first.reason, 300)}"
+        first_is = (
+            f"{'the first is ' if self.total > 1 else ''}{first.record_text}{where}: {printable(first.reason, 300)}"
+        )
         return f"{what} left out in {', '.join(names)}; {first_is}"
 
     def warn(self, issue: Callable[[str], object] | None = None) -> None:

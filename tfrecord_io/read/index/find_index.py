@@ -200,7 +200,7 @@ def _mismatch(
     version, content = file.version, columns.content
     is_same = bool(version) and columns.version == version
     if not (index.end == file.size if columns.is_last else index.end <= file.size):
-        return f"its last record ends at byte {index.end}, the file has {file.size}"
+        return f"its last record ends at byte {index.end}, but the file has {file.size} bytes"
     if columns.is_certain:
         return ""
     if not is_same and _is_checksum(columns.version, version):
@@ -259,7 +259,7 @@ def _fits_some(
     from tfrecord_io.read.index.fingerprint import some_records
 
     if index.end != file.size:
-        reason = f"its last record ends at byte {index.end}, the file has {file.size}"
+        reason = f"its last record ends at byte {index.end}, but the file has {file.size} bytes"
         raise _other_records(source, index_source, reason, expected=index.end, got=file.size)
     records = some_records(len(index), _HEADERS[file.is_local]).tolist()
     extents = list(map(index.extent, records))

@@ -175,7 +175,7 @@ class LineIndex:
             reason = f"a record has at least {FrameHeader.FRAME_BYTES} bytes"
             raise _bad_line(self._path, number, reason, got=size)
         if offset + size > LIMITS.INT64_MAX:
-            raise _bad_line(self._path, number, "the record ends behind byte 2**63 - 1", got=offset)
+            raise _bad_line(self._path, number, "the record ends after byte 2**63 - 1", got=offset)
         return offset, size
 
     @property

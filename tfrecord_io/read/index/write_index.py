@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tfrecord_io.base import StorageOptions
+from tfrecord_io.base import StorageOptions, for_cli
 from tfrecord_io.bytes import Array
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.store import Location, OutputFile, open_output
@@ -62,8 +62,8 @@ class IndexWriter:
     def check_uncompressed(compression: str | None) -> None:
         """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
         if compression is not None:
-            reason = f"a compressed file ({compression}) cannot be indexed; write it plain: compression=None"
-            raise ValueError(f"write_index=True: {reason}")
+            reason = f"a compressed file ({compression}) cannot be indexed: write it uncompressed, or without an index"
+            raise for_cli(ValueError(f"write_index=: {reason}"), f"--write-index: {reason}")
 
     def _write_index(self) -> OutputFile:
         index = RecordIndex.from_parts(self._sizes)

@@ -666,7 +666,7 @@ def _end_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     if not is_text and not isinstance(value, str):
         converted = _cast_exactly(value, dtype)
     if converted is None:
-        reason, advice = f"end_token={value!r} is no value of {dtype}", "pass a dict by column, or another token"
+        reason, advice = f"end_token={value!r} is not a value of {dtype}", "pass a dict by column, or another token"
         raise SchemaError(reason, feature=name, expected=str(dtype), got=value, hint=advice)
     return converted
 

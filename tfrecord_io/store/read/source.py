@@ -395,7 +395,7 @@ class Source:
     ) -> Stream:
         """Open the source and decompress it; `raw` is the open file, which is opened by default.
 
-        The `compression` "infer" is detected by content; a name as for `tfrecord_io.bytes.compression.get_codec` is
+        The `compression` "infer" is detected by content; the name of a codec is
         checked against the content, and is a CompressionError if it does not match. A piece of a file is always plain.
         With `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is
         read.

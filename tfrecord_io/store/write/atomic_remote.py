@@ -611,8 +611,8 @@ class GcsOutput(ObjectOutput):
             is_own = self._file.generation in (None, stored.get("generation"))  # and not that of another writer
             if is_own and stored.get("crc32c", own_crc) != own_crc:
                 self._outer.remove(self._outer_name)
-                reason = f"the store has received other bytes: it states the CRC32C {stored['crc32c']}, of those sent"
-                raise OSError(errno.EIO, f"{reason} it is {own_crc}; the object was removed, write it again", self.path)
+                reason = f"the store received other bytes: their CRC32C is {stored['crc32c']}, of those sent"
+                raise OSError(errno.EIO, f"{reason} {own_crc}; the object was removed, write it again", self.path)
         self._forget()
 
     def _was_stored(self, error: OSError) -> bool:

@@ -205,9 +205,7 @@ def _warn_of_times(fields: Iterable[pa.Field]) -> None:
             unknown_type := next((part for part in Column(field).types_within() if Column(part).is_other_time), None)
         ) is not None:
             become = "durations" if pa.types.is_time(unknown_type) else "times in UTC without a zone"
-            text = (
-                f"column '{printable(field.name)}': NumPy has no {unknown_type}, so that these values become {become}"
-            )
+            text = f"column '{printable(field.name)}': NumPy has no {unknown_type}, so these values become {become}"
             warn(text, SchemaWarning)
 
 
@@ -353,10 +351,7 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
 
 
 def _blocks(scan: Scan, columns: Sequence[str], progress: ProgressLike) -> Iterator[tuple[dict[str, Array], Reader]]:
-    """The columns of each batch, and its reader; without batches, empty arrays of their dtypes.
-
-    Text is of a `text_dtype`.
-    """
+    """The columns of each batch, and its reader; without batches, empty arrays of their dtypes."""
     names = {*columns}
     outer = [
         field.name

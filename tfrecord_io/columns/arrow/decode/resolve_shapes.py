@@ -352,7 +352,7 @@ class _OpenColumn:
             advice = "declare the column as binary, and reshape its arrays"
             raise SchemaError(reason, feature=self.feature, got=sorted(ranks), hint=advice)
         if (rank := ranks.pop()) > _MOST_DIMENSIONS:
-            reason = f"'{printable(axes)}' states arrays of {rank} dimensions, and NumPy has at most {_MOST_DIMENSIONS}"
+            reason = f"'{printable(axes)}' states arrays of {rank} dimensions, but NumPy has at most {_MOST_DIMENSIONS}"
             raise SchemaError(reason, feature=self.feature, got=rank, hint="declare the column as binary")
         return tuple(_common_size(set(sizes)) for sizes in zip(*lists, strict=True))
 
@@ -364,7 +364,7 @@ class _OpenColumn:
     def _rows(self, column: ColumnBuffers, name: str) -> set[tuple[int, ...]]:
         """The distinct lists of sizes in a column."""
         if column.kind is not Kind.INT64:
-            reason = f"'{printable(name)}' has {column.kind.description}, and the sizes of dimensions are integers"
+            reason = f"'{printable(name)}' has {column.kind.description}, but the sizes of dimensions are integers"
             expected, got = Kind.INT64.description, column.kind.description
             advice = "declare the column as binary, and reshape its arrays"
             raise SchemaError(reason, feature=self.feature, expected=expected, got=got, hint=advice)

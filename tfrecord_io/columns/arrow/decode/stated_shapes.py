@@ -241,7 +241,7 @@ def step_columns(
         if np.any(bad := mask & (stated != counts)):
             row = int(bad.argmax())
             reason = (
-                f"'{printable(name)}' has {stated[row]} steps, and the arrays whose shape it states have {counts[row]}"
+                f"'{printable(name)}' has {stated[row]} steps, but the arrays whose shape it states have {counts[row]}"
             )
             raise RowFault(row, reason, expected=int(counts[row]), got=int(stated[row]))
         of_arrays = np.repeat(mask, stated)
@@ -358,11 +358,11 @@ _TENSORFLOW_NAMES = {"float": "float32", "double": "float64", "half": "float16"}
 
 
 def _other_rank(name: str, row: int, expected: int, got: int) -> RowFault:
-    reason = f"'{printable(name)}' states {got} sizes, and the arrays of the column have {expected} dimensions"
+    reason = f"'{printable(name)}' states {got} sizes, but the arrays of the column have {expected} dimensions"
     return RowFault(row, reason, expected=expected, got=got)
 
 
 def _not_stated(name: str, column: ColumnBuffers, expected: str, row: int | None = None) -> RowFault:
     what = "a feature list" if column.steps is not None else column.kind.description
-    reason = f"'{printable(name)}' has {what}, and the shape or dtype of an array is stated by {expected}"
+    reason = f"'{printable(name)}' has {what}, but the shape or dtype of an array is stated by {expected}"
     return RowFault(int(column.mask.argmax()) if row is None else row, reason, expected=expected)

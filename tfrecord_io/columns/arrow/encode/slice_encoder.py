@@ -1,4 +1,8 @@
-"""Encode batches in slices, whose columns are converted together, and these in pieces of frames.
+"""Encode batches in slices, and these in pieces of frames.
+
+A batch is split twice. The columns of a *slice* are converted together, as that costs time for each column; its rows
+are encoded in *pieces* that stay in the processor's cache until they are written. A piece is written to memory that was
+used for another one before, as the first use of a page costs more than encoding its content.
 
 Tests: tests/write/test_writer_slices.py, tests/write/test_writer_forms.py and tests/laws/test_written_bytes.py.
 """
@@ -107,7 +111,7 @@ def _check_categories(values: pa.Array, leaf: Leaf) -> None:
     from tfrecord_io.columns.arrow.casts import collide_as_float32
 
     if leaf.encoding == LIST and collide_as_float32(values):
-        reason = "two of its categories are equal as float32, so that their rows could not be distinguished"
+        reason = "two of its categories are equal as float32, so their rows could not be told apart"
         raise EncodeError(
             reason,
             feature=leaf.feature,
@@ -175,7 +179,7 @@ class SliceEncoder:
             if not has_all(first_categories, later[name], ordered=name in ordered):
                 reason = "it has categories that the embedded schema, written with the first rows, does not list"
                 if has_all(first_categories, later[name]):
-                    reason = "its ordered categories are in another order than in the first rows"
+                    reason = "its ordered categories are in a different order from the first rows"
                 advice = "unify the categories (pyarrow.Table.unify_dictionaries), or cast them to plain values"
                 raise EncodeError(reason, feature=name, hint=advice)
 

@@ -168,7 +168,7 @@ def _refuse_other_field(column: ColumnBuffers, field: ColumnBuffers, row_base: i
     differ = (left != right for left, right in pairs)
     bad = column.mask & ~(field.mask & ~np.fromiter(differ, np.bool_, column.rows))
     if bad.any():
-        reason = "a field of a struct has other values than the arrays whose shape they state"
+        reason = "a field of a struct has other values than the arrays whose shape it states"
         hint = "leave the field out: it is written from the shapes of the arrays"
         raise EncodeError(reason, feature=column.name, record=row_base + int(bad.argmax()), hint=hint)
 
@@ -180,7 +180,7 @@ def _unite(column: ColumnBuffers, other: ColumnBuffers, row_base: int) -> Column
     mask, has_other = column.mask, other.mask
     counts, of_other = np.diff(column.offsets), np.diff(other.offsets)
     if np.any(bad := mask & has_other & (counts != of_other)):
-        reason = "two feature lists whose shapes it states have other numbers of steps"
+        reason = "two feature lists whose shapes it states have different numbers of steps"
         raise EncodeError(reason, feature=column.name, record=row_base + int(bad.argmax()))
     valid, offsets = mask | has_other, offsets_of(np.where(mask, counts, of_other))
     united = column.replace(offsets=offsets, null_count=int(np.count_nonzero(~valid)))

@@ -74,7 +74,7 @@ def _cell(value: Array, row: int, element: Dtype, shape: Shape) -> Array:
         raise
     begin, expected = file.tell(), math.prod(axes) * dtype.itemsize
     if len(value) - begin != expected:
-        reason = f"{len(value) - begin} bytes behind the header, the shape {axes} of {dtype} has {expected}"
+        reason = f"{len(value) - begin} bytes after the header, but the shape {axes} of {dtype} has {expected}"
         raise RowFault(row, reason, expected=expected, got=len(value) - begin)
     if dtype.itemsize < element.itemsize:  # narrower text
         refuse_widening(row, math.prod(axes) * element.itemsize)

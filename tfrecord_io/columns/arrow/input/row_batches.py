@@ -50,7 +50,7 @@ def join_rows(items: Iterator[Any]) -> Iterator[Any]:
             continue
         if isinstance(first, Mapping) and first and all(isinstance(value, list | tuple) for value in first.values()):
             raise TypeError(
-                "a dict among several whose values are all lists may be a row with lists or a table with columns: "
+                "a dict of lists may be a row of lists or a table of columns: "
                 "pass pyarrow.Table.from_pylist(rows) for rows, or a pandas.DataFrame(columns) for each table"
             )
         yield first

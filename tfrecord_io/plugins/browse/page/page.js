@@ -560,7 +560,7 @@ $("help").addEventListener("click", () => {
     "c": "columns", "j k, ↑ ↓": "next and previous record", "Esc": "back to the table"}
   const items = Object.entries(keys).map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text)))
   open("Keys", make("dl", {class: "facts"}, ...items),
-    make("p", {}, "Filters: label == 3, name in ['a', 'b'], n between 1 and 5, tags contains cat, x is null; joined by and, or."))
+    make("p", {}, "Filters: label == 3, name in ['a', 'b'], n between 1 and 5, tags contains cat, x is null; joined by 'and' and 'or'."))
 })
 
 // ---- the state of the files
