@@ -18,7 +18,7 @@ class Follower(Iterator[Dataset]):
     ----------
     version : str or None
         The version of the dataset with all rows that were returned so far; None before the first of them, if all rows
-        are to come. ``follow(path, since=version)`` goes on behind them, in any process.
+        are to come. ``follow(path, since=version)`` goes on after them, in any process.
     """
 
     def __init__(self, opened: Dataset, since: str | None, until: str | None, every: float | None) -> None:
@@ -49,7 +49,7 @@ def follow(
     """Follow a dataset: return the rows that appends add to it, each once, in the order of the appends.
 
     `tfrecord_io.Dataset.version` states the version of a dataset, and ``Follower.version`` the one that has all rows
-    returned so far: kept with what was made of them, it lets the next run go on behind them.
+    returned so far: kept with what was made of them, it lets the next run go on after them.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2]}, "events/", mode="append")

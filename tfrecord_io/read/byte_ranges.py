@@ -70,7 +70,7 @@ class SplitFiles(Sequence[Sources]):
         if number == len(self) - 1:
             last = len(self.sources)  # with the empty files at the end
         begin, end = bounds.tolist()
-        # Of the files that begin in the run, the last may go on behind it; the file before them may reach into it.
+        # Of the files that begin in the run, the last may go on beyond it; the file before them may reach into it.
         is_continued = first > 0 and begin < self._edges[first]
         is_cut = last > first and end < self._edges[last]
         parts = [Sources([self._part(first - 1, begin, end)])] if is_continued else []

@@ -108,7 +108,7 @@ def decode_examples(
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """An array of a column: the extents of its values in `data`, and the file's offset behind the frame of each."""
+    """An array of a column: the extents of its values in `data`, and the file's offset after the frame of each."""
 
     data: Array
     starts: Array

@@ -140,7 +140,7 @@ class FileMap:
         yield from self._scan(file, is_whole=True)
 
     def _scan(self, file: RandomAccessFile, *, is_whole: bool) -> Iterator[None]:
-        """Note the records behind those that are known; with `is_whole`, the file is complete."""
+        """Note the records after those that are known; with `is_whole`, the file is complete."""
         scanner = HeaderScanner(file, self._options.limits.record_bytes)
         scanner.offset = self.end
         for sizes in scanner.sizes():

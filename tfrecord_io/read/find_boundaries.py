@@ -12,7 +12,7 @@ chain is long enough, a boundary is searched for before the byte, as far as a ch
 followed from it.
 
 What is found depends on the file and the byte alone, so that all who ask for the same byte find the same boundary. One
-case is left: a file inside a payload that goes on for so long behind the byte. It is detected when the record before
+case is left: a file inside a payload that goes on for so long after the byte. It is detected when the record before
 the false boundary is read: it continues beyond it.
 """
 
@@ -138,10 +138,10 @@ class _BoundarySearch:
         return self._end, False
 
     def _follow(self, offset: int, begin: int) -> int | None:
-        """Follow the records from the first boundary at `offset` or behind it to the first at `begin` or behind it.
+        """Follow the records from the first boundary at `offset` or after it to the first at `begin` or after it.
 
         A record with a damaged payload ends where its header says. None if no boundary is found before `begin`, or
-        none behind the last damaged header before it.
+        none after the last damaged header before it.
         """
         first = offset = self._first_proven(offset)[0] if offset else 0
         data = self._file.read(first, begin) if first < begin else b""

@@ -78,7 +78,7 @@ def find_added(scan: AnyScan, since: Version | None, until: Version | None = Non
 
 
 def check_added_are_last(scan: Scan, version: str) -> None:
-    """Raise ValueError if rows that were added after a version have rows of before behind them; and ReplacedError."""
+    """Raise ValueError if rows that were added after a version come before older ones; and ReplacedError."""
     since, latest = Version.parse(version), version_of(scan)
     if latest is None or (manifest := _current(scan, since)) is None:
         return

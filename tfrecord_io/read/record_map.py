@@ -480,7 +480,7 @@ class Addresses:
         return [address for file, records in parts for address in ((file << _FILE) + records).tolist()]
 
     def add(self, addresses: Array) -> None:
-        """Add addresses behind those that are here."""
+        """Add addresses after those that are here."""
         files = addresses >> _FILE
         for file in np.unique(files).tolist():
             records = addresses[files == file] - (file << _FILE)

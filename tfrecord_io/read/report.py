@@ -117,7 +117,7 @@ class RowOrigins:
         self.rows += rows
 
     def add_some(self, path: str, first_record: int, numbers: Array, *, file: int) -> None:
-        """Add a row for each of `numbers`, which are in order: the records so many behind `first_record`."""
+        """Add a row for each of `numbers`, which are in order: the records so many after `first_record`."""
         rows = len(numbers)
         if not rows or int(numbers[-1] - numbers[0]) + 1 == rows:
             self.add(path, first_record + (int(numbers[0]) if rows else 0), rows, file=file)

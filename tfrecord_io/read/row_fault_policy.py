@@ -1,6 +1,6 @@
 """Decide how a `Reader` treats rows that do not fit their target: arrays, or images.
 
-A value may fit its column, and yet no array, so its record is found to be damaged only behind the reader. `on_error=`
+A value may fit its column, and yet no array, so its record is found to be damaged only after the reader. `on_error=`
 decides on it as on any other damage: a `RowFaultPolicy` leaves the row out, or ends the read.
 
 Tests: tests/rows/arrays/test_read_arrays.py, tests/rows/arrays/test_read_arrays_out_arrays.py and

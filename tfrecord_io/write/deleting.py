@@ -271,7 +271,7 @@ class _Deletion:
             if len(file_rows.rows):
                 (self._dropped if file_rows.is_whole else self._rewritten).append(file_rows)
         numbers = {id(source): number for number, source in enumerate(possible)}
-        for files in (self._dropped, self._rewritten):  # those that were read are behind those with an index
+        for files in (self._dropped, self._rewritten):  # those that were read are after those with an index
             files.sort(key=lambda file_rows: numbers[id(file_rows.source)])
         left = 0 if self._dataset is None else len(self._dataset.manifest.files) - len(self._dropped)
         if self._dropped and not left:  # a dataset has a shard, and a file stays a file

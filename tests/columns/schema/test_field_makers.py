@@ -361,7 +361,7 @@ def test_text_of_a_call_is_what_the_call_returns(text: str, field: Field) -> Non
     ("text", "reason"),
     [
         ("tensor(uint8,(h,w)", "a comma or parenthesis is missing"),
-        ("tensor(uint8,(h,w)) x", "it has no end, or words behind it"),
+        ("tensor(uint8,(h,w)) x", "it has no end, or words after it"),
         ("tensor(,3)", "a value is missing"),
         ("tensor(uint8)", "missing 1 required positional argument: 'shape'"),
         ("image(size=3)", "unexpected keyword argument 'size'"),

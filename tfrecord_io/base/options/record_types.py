@@ -126,7 +126,7 @@ def _descriptor(type_: MessageType) -> Any:
 
 
 def _order_imports(named: dict[str, Any]) -> list[Any]:
-    """Files, each behind its imports; those of protobuf itself are added."""
+    """Files, each after its imports; those of protobuf itself are added."""
     ordered: dict[str, Any] = {}
     waiting = [(name, False) for name in reversed(named)]
     begun: set[str] = set()

@@ -1,7 +1,7 @@
 """Compress data in blocks that refer to no byte of each other, on threads if there are several.
 
 Deflate blocks end at a byte boundary (a flush), so that the concatenated blocks are a valid stream (RFC 1951); blocks
-of LZ4 are frames. Of a damaged file, the blocks behind the damage can be read (see
+of LZ4 are frames. Of a damaged file, the blocks after the damage can be read (see
 `tfrecord_io.bytes.compression.recovering_stream`).
 That makes deflate files 0.04 to 0.2 % larger than with the 32 KiB before each block as its dictionary. All blocks but
 the last one have the same size: the same data gives the same bytes on any number of threads, in whatever pieces it is

@@ -103,7 +103,7 @@ class Codec(ABC):
         return len(head) >= 2 and self.accepts(head) and not accepts_any
 
     def certain_bytes(self, head: bytes) -> int:
-        """How many bytes have to be valid for data to be read behind damage.
+        """How many bytes have to be valid for data to be read after damage.
 
         They are more than the file can have unchanged of a payload that is compressed itself. `head` are the first
         bytes of the damaged member.

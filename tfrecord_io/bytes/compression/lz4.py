@@ -33,7 +33,7 @@ class Lz4(FramedCodec):
         return FrameDecompressor(self.library(_LIBRARY).LZ4FrameDecompressor(), RuntimeError, _Parts(self))
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
-        """Compress frames of 1 MiB, for threads, and so that frames behind damage are found."""
+        """Compress frames of 1 MiB, for threads, and so that frames after damage are found."""
         lz4 = self.library(_LIBRARY)
 
         def compress(block: memoryview) -> bytes:

@@ -1,4 +1,4 @@
-"""Read a damaged compressed file on behind the damage: at the next member, or the next block that begins at a byte.
+"""Read a damaged compressed file on after the damage: at the next member, or the next block that begins at a byte.
 
 A place that looks like the start of data proves little: a payload may be a compressed file itself, whose bytes stand
 unchanged where the compressor stored them. But it stores at most 64 KiB (zstd: 128 KiB, LZ4: 4 MiB) at a time, with
@@ -7,7 +7,7 @@ the end of the file, or for longer than inner data can be (`Codec.certain_bytes`
 
 The streams of `tfrecord_io.bytes.compression.stream` end at damage. This one leaves out what cannot be read: records
 are truncated there, as where bytes of a plain file are lost. `RecoveringStream` overrides how a stream ends; `_Search`
-goes through the places behind the damage, and reads from each by a `_Trial`.
+goes through the places after the damage, and reads from each by a `_Trial`.
 
 Tests: tests/bytes/compression/test_recovering_stream.py, and the suite of codecs in tfrecord_io/testing.
 """
@@ -41,7 +41,7 @@ class RecoveringStream(DecompressedStream):
     """The uncompressed bytes of a file that can be read; `gaps` has what was left out.
 
     No error but those of the storage is raised. If it `asks`, CompressionError is raised at each damage, and
-    `pass_damage` goes on behind it. If the file cannot seek, it ends at the first damage.
+    `pass_damage` goes on after it. If the file cannot seek, it ends at the first damage.
     """
 
     @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class RecoveringStream(DecompressedStream):
         return None if place is None else gap
 
     def _find_place(self) -> _Place | None:
-        """The first certain place behind the damage."""
+        """The first certain place after the damage."""
         begin, member_begin = self.raw_offset, 0 if self._member_begin is None else self._member_begin[0]
         if not self._source.rewind(member_begin):
             return None

@@ -240,7 +240,7 @@ class FileView(NamedTuple):
 
     descriptor: int
     file_bytes: int
-    memory: Array  # uint8; more bytes behind it may be read
+    memory: Array  # uint8; more bytes after it may be read
     window_bytes: int
     max_record_bytes: int
     most_record_bytes: int  # a larger frame is left to the caller

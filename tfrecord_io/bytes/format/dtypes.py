@@ -78,7 +78,7 @@ class Dtype(_Answers):
     arrow : pa.DataType
         The Arrow type of one value.
     inner : tuple of int
-        Axes that Arrow adds behind those of the tensor: ``(2,)`` for complex numbers.
+        Axes that Arrow adds after those of the tensor: ``(2,)`` for complex numbers.
     plain : pa.DataType or None
         The type of a column of single values; None if single values are tensors of shape ``()``, too.
     marked : bool

@@ -33,7 +33,7 @@ class FrameHeader(bytes):
     """
 
     BYTES: ClassVar = 12
-    FOOTER_BYTES: ClassVar = 4  # behind the payload: u32 masked CRC32C of it
+    FOOTER_BYTES: ClassVar = 4  # after the payload: u32 masked CRC32C of it
     FRAME_BYTES: ClassVar = BYTES + FOOTER_BYTES  # of a frame besides its payload
 
     @classmethod

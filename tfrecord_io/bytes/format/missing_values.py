@@ -1,6 +1,6 @@
 """Missing values inside arrays: a feature or a tensor has none, so a masked value or a null is not stored as a number.
 
-A mask or a null is lost where an array is converted with ``np.asarray``; what is stored instead is the number behind
+A mask or a null is lost where an array is converted with ``np.asarray``; what is stored instead is the number after
 the mask, or a NaN.
 """
 

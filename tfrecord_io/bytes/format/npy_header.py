@@ -1,4 +1,4 @@
-"""The header of an .npy file: dtype, order and shape of the values behind it.
+"""The header of an .npy file: dtype, order and shape of the values after it.
 
 The header (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html, versions 1 to 3) is the text of a
 dict, parsed as a literal and never evaluated. Arrays of objects, which are pickles, are refused.

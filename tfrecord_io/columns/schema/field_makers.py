@@ -527,7 +527,7 @@ class _CallText:
         """The field that the call makes; SchemaError if the text is no such call."""
         value = self._value()
         if self._at < len(self._tokens) or not isinstance(value, Field):
-            raise self._error("it has no end, or words behind it")
+            raise self._error("it has no end, or words after it")
         return value
 
     def _next(self) -> str:

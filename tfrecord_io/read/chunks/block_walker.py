@@ -145,7 +145,7 @@ Step = Callable[[Any, bool], tuple[int, int, Fault | None]]
 A step may take fewer records than `data` has; one that takes none asks for more data."""
 
 Recover = Callable[["BlockWalker", Exception], bool]
-"""Moves a walker behind the damage that an exception is about; False if the walk is to end there."""
+"""Moves a walker past the damage that an exception is about; False if the walk is to end there."""
 
 _NO_BYTES = np.empty(0, np.uint8)
 
@@ -192,7 +192,7 @@ class BlockWalker:
         self._recover = recover
         self.block: Block | None = None  # the current one of the file
         self._begin = 0  # of the rest of the block
-        # Damage of the file that `extend` passed, and the walk has not met: it is behind ``data``, in order.
+        # Damage of the file that `extend` passed, and the walk has not met: it is after ``data``, in order.
         self._passed: deque[tuple[CompressionError, RecoveringStream.Gap | None]] = deque()
         self._behind: Block | None = None  # once `recover` ended `block` at the first of these: what follows it
         self._closed = False
@@ -362,9 +362,9 @@ class BlockWalker:
         return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=max(left, 0))
 
     def extend(self) -> bool:
-        """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
+        """Read bytes after ``data``, all of which stays; False if there are no more, or they cannot be read.
 
-        Damage of a compressed file is passed: what can be read behind it is joined as if it were the next bytes. The
+        Damage of a compressed file is passed: what can be read after it is joined as if it were the next bytes. The
         walk meets the damage, as its `error`, when the bytes before it are consumed.
         """
         assert self.block is not None

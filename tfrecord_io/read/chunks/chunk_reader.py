@@ -80,7 +80,7 @@ class ChunkReader:
             from tfrecord_io.base import ProgressMeter
 
             progress = ProgressMeter(options.progress, Sources.of(sources).bytes, "bytes")
-        self.recovery: Recovery | None = None  # goes on behind damage, if that is allowed
+        self.recovery: Recovery | None = None  # goes on after damage, if that is allowed
         if options.damage.goes_on:
             from tfrecord_io.read.chunks.recovery import Recovery
 
@@ -282,7 +282,7 @@ class ChunkReader:
         return fault if first_fault is None else first_fault._replace(record=fault.record, offset=fault.offset)
 
     def _recovers(self, error: Exception) -> bool:
-        """True if the walk goes on behind the cause of an error."""
+        """True if the walk goes on after the cause of an error."""
         if self.recovery is None:
             return False
         plan = self.settings.plan

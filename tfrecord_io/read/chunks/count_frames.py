@@ -132,7 +132,7 @@ def count_by_reading(
 def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> Generator[int | None]:
     """Count the records of small local files, several at a time; None for a file to be counted in order.
 
-    A damaged file is counted in order: for its error, or to go on behind the damage.
+    A damaged file is counted in order: for its error, or to go on after the damage.
     """
 
     def count_alone(source: Source) -> int | None:

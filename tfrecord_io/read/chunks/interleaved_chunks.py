@@ -190,7 +190,7 @@ class InterleavedChunks:
         runs.append(run)
 
     def _pass(self, part: PartOfFiles, records: int, size: int) -> None:
-        """Count the records that were read, and close a file behind its last record."""
+        """Count the records that were read, and close a file after its last record."""
         part.record += records
         part.offset += size
         self.bytes += size

@@ -168,7 +168,7 @@ class FileDecoder(Segments[DecodedPart]):
     """Decodes the records of one plain file from a position on.
 
     It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
-    read; the caller, who advances `position` behind each segment, reads on there, in order, for the exact error. A
+    read; the caller, who advances `position` after each segment, reads on there, in order, for the exact error. A
     segment has at most `max_bytes` of payloads. What becomes of its rows decides how the file is split:
 
     ====== ============================== =========================== =============================================

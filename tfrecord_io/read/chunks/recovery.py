@@ -1,4 +1,4 @@
-"""Go on behind damage, where an ``on_error`` says so, and keep account of what is left out.
+"""Go on after damage, where an ``on_error`` says so, and keep account of what is left out.
 
 Nothing here runs before a fault. `Recovery` is what a `BlockWalker` calls as its `recover`.
 """
@@ -104,7 +104,7 @@ def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
 
 
 def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> tuple[int, int | None, str]:
-    """Move the walker behind the damage; returns its begin and end in the uncompressed file, and the reason."""
+    """Move the walker past the damage; returns its begin and end in the uncompressed file, and the reason."""
     if isinstance(error, CompressionError):
         # The lost bytes are not counted, as the uncompressed file is what can be read. The record that they are taken
         # from is damaged then, and is passed by itself.

@@ -1,4 +1,4 @@
-"""Find the next record boundary behind damage, in a stream that is read once: the one rule for readers and `salvage`.
+"""Find the next record boundary after damage, in a stream that is read once: the one rule for readers and `salvage`.
 
 A header is found by testing at every byte whether the CRC of a length matches. That alone proves little: a payload may
 hold headers, even a whole TFRecord file, whose records must not be taken for those of the file. A boundary is accepted
@@ -11,7 +11,7 @@ A chain inside a payload ends with the payload at the latest, and a checksum of 
 enough records that breaks is rejected if it is followed by a checksum and the next header: at once, or after fields of
 the message that holds it, or where the damaged record's own checksum is. If the length of the damaged record is known,
 a chain must lead beyond its end, and if the file ends before that end, nothing is searched: whether what is left are
-the records behind lost bytes, or those of a file inside a payload that was truncated, cannot be distinguished. What
+the records after lost bytes, or those of a file inside a payload that was truncated, cannot be distinguished. What
 remains is a file of more records inside a payload, truncated or followed by other bytes than fields, where both the
 header and bytes of the payload are damaged.
 
@@ -39,7 +39,7 @@ _CONFIRMED_RECORDS = 64
 _CONFIRMED_BYTES = 32 * MIB
 _MOST_LINKS = 64  # records of a chain whose payload is bad
 _MOST_FIELDS = 1000  # of a message, after a file inside it
-_MOST_HEADERS = 64  # behind a broken chain that may be those after the damaged record
+_MOST_HEADERS = 64  # after a broken chain that may be those after the damaged record
 _TRAILING_BYTES = 4 * MIB  # of a message, after a file inside it
 _CRLF = b"\r\n"
 _SPARE_BYTES = 256 * MIB  # that chains may have beyond `_CHECKS` times the bytes searched: payloads full of headers
@@ -98,7 +98,7 @@ class _PayloadProof:
 
 
 class BoundarySearch:
-    """Searches the next boundary behind the damaged record at the start of a walker's ``data``.
+    """Searches the next boundary after the damaged record at the start of a walker's ``data``.
 
     `pass_damage` moves the walker there.
     """
@@ -109,7 +109,7 @@ class BoundarySearch:
         self._spent = 0  # bytes of chains that were rejected
 
     def pass_damage(self) -> int:
-        """Move the walker behind the damaged record, and return the offset there: of the next record, or the end."""
+        """Move the walker past the damaged record, and return the offset there: of the next record, or the end."""
         walker = self._walker
         boundary = self._behind_text()
         if boundary is not None:
@@ -136,7 +136,7 @@ class BoundarySearch:
                 return walker.offset
 
     def _behind_payload(self, end: int) -> int | None:
-        """The boundary behind a record whose header is intact, and states this `end`."""
+        """The boundary after a record whose header is intact, and states this `end`."""
         if not self._holds(end):
             return None  # the file ends inside the record
         if not self._holds(end + FrameHeader.BYTES):
@@ -153,7 +153,7 @@ class BoundarySearch:
         return end if boundary is None else boundary
 
     def _behind_text(self) -> int | None:
-        """The boundary behind a record that is intact but for CRLF instead of LF."""
+        """The boundary after a record that is intact but for CRLF instead of LF."""
         header = self._text_header()
         text = None if header is None else self._as_text(FrameHeader(header).frame_size)
         if text is None:
@@ -163,7 +163,7 @@ class BoundarySearch:
         return end if fault is None and len(content) < end - self._begin else None
 
     def _behind_text_header(self) -> tuple[bool, int | None]:
-        """Return if the header is intact but for CRLF instead of LF, and if so, the boundary behind its record.
+        """Return if the header is intact but for CRLF instead of LF, and if so, the boundary after its record.
 
         Some CRLF of the payload may be its own, so that its end is not known exactly.
         """
@@ -243,7 +243,7 @@ class BoundarySearch:
         return None
 
     def _judge(self, chain: _Chain, proof: _PayloadProof | None, stop: int | None) -> int | None:
-        """The boundary that the chain proves: its own begin, or the one behind the payload that it is in; or None."""
+        """The boundary that the chain proves: its own begin, or the one after the payload that it is in; or None."""
         walker = self._walker
         while True:
             end = self._follow(chain)
@@ -316,7 +316,7 @@ class BoundarySearch:
         return self._size_at(offset) is not None
 
     def _after_field(self, at: int) -> int | None:
-        """The offset behind a field of a message; None without a field."""
+        """The offset after a field of a message; None without a field."""
         self._holds(at + 20)
         begin = at - self._walker.offset
         head = self._walker.data[begin : begin + 20].tobytes()
@@ -334,7 +334,7 @@ class BoundarySearch:
         return None if fixed is None else at + used + fixed
 
     def _proven_behind(self, offset: int, proof: _PayloadProof) -> int | None:
-        """The boundary behind `offset` that the damaged record's own checksum proves."""
+        """The boundary after `offset` that the damaged record's own checksum proves."""
         for _ in range(_MOST_HEADERS):
             if offset - self._begin > _CONFIRMED_BYTES:
                 return None
@@ -371,7 +371,7 @@ class BoundarySearch:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int | None]:
-    """A varint, and the index behind it; None if it is incomplete."""
+    """A varint, and the index after it; None if it is incomplete."""
     value = shift = 0
     for index in range(at, min(at + 10, len(data))):
         value |= (data[index] & 0x7F) << shift

@@ -46,7 +46,7 @@ class SegmentedFiles(Closing):
         """The decoder of the file that the walker has opened; None if it cannot be read in segments, or was already.
 
         So is a little file whose first block was read, to find its schema. What the decoder reads counts as read; the
-        walk goes on behind it, after `end`.
+        walk goes on at `end`.
         """
         walker = self._walker
         file = walker.file
@@ -60,7 +60,7 @@ class SegmentedFiles(Closing):
             ahead, self._first_ahead = self._next.popleft(), self._first_ahead + 1
         offset = 0 if walker.block is None else walker.offset
         here = Position(file.path, walker.number, walker.record, offset)
-        if ahead is not None and (walker.error is not None or ahead.position != here):  # it went on behind damage
+        if ahead is not None and (walker.error is not None or ahead.position != here):  # it went on after damage
             ahead.close()
             ahead = None
         is_read = walker.error is not None or (walker.final and is_little(len(walker.data)))

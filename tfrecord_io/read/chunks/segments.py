@@ -184,7 +184,7 @@ class Segment(Generic[P]):
     def __init__(self, begin: int | None, end: int, part: P) -> None:
         # Offset of the first record; None if none begins in the segment, or none was taken as it is too large.
         self.begin = begin
-        self.end = end  # offset behind the last one
+        self.end = end  # offset after the last one
         self.part = part
         self.is_sound = True  # whether they could be read, and no fault follows
 
@@ -220,7 +220,7 @@ class SegmentWork(NamedTuple):
     def _take_records(
         self, segment: Segment[P], end: int, buffer: BlockReader.Buffer, most_record_bytes: int | None
     ) -> None:
-        """Extend a segment's part by the records behind its end, and move the end."""
+        """Extend a segment's part by the records after its end, and move the end."""
         windows, part = self.windows, segment.part
         by_file = windows.is_large  # the engine goes on without a step here for each window
         while segment.end < end:
@@ -321,7 +321,7 @@ class WalkedPart(Part, Generic[StepT]):
 
     def __init__(self, step: StepT, skipped_in: int | None) -> None:
         self.step, self.records = step, 0
-        self._skipped_in = skipped_in  # bytes of the file, if a record that continues behind the data is skipped
+        self._skipped_in = skipped_in  # bytes of the file, if a record that continues after the data is skipped
 
     def take(self, data: BlockReader.Buffer, offset: int, final: bool) -> int:
         records, consumed, fault = self.step(data, final)
@@ -451,7 +451,7 @@ class SegmentWalk(Generic[StepT]):
         return records, offset
 
     def _accepts(self, segment: Segment[WalkedPart[StepT]], bound: int) -> bool:
-        """True if the walk goes on behind a segment that was read ahead."""
+        """True if the walk goes on after a segment that was read ahead."""
         if not segment.is_sound:
             self._retry, self._pause = bound + self._pause, 2 * self._pause
             return False

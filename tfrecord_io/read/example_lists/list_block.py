@@ -1,6 +1,6 @@
 """The lists of a block of records of TensorFlow Ranking (ExampleListWithContext): where their parts are.
 
-A row is made of bytes of its list alone: Examples that lie one behind the other are one Example to a parser, so a row
+A row is made of bytes of its list alone: Examples that lie one after the other are one Example to a parser, so a row
 is the context, one example, and an Example with the numbers of the list and the row.
 
 Tests: tests/read/example_lists/test_list_block.py; of files: tests/plugins/tensorflow/test_from_elwc.py.

@@ -102,7 +102,7 @@ class KeyIndex:
         encoded = keys.dictionary_encode()
         codes, count = encoded.indices.to_numpy(), len(encoded.dictionary)
         if self._valid is not None:
-            codes = np.where(self._valid, codes, count)  # behind all keys
+            codes = np.where(self._valid, codes, count)  # after all keys
         starts = np.append(0, np.cumsum(np.bincount(codes, minlength=count + 1)))
         return codes, starts, np.argsort(codes, kind="stable")
 

@@ -221,7 +221,7 @@ class FileChecker:
         return end
 
     def _handle(self, walker: BlockWalker, error: Exception, *, is_other: bool) -> None:
-        """Report damage, and go on behind it if that is possible; `is_other`: the payload may be another message."""
+        """Report damage, and go on after it if that is possible; `is_other`: the payload may be another message."""
         if not isinstance(error, TFRecordError):
             raise error
         self.totals.begin_problem(walker.record, walker.offset, is_other=is_other)

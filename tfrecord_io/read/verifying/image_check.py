@@ -30,7 +30,7 @@ from tfrecord_io.typing import RecordTypeName
 
 _SAMPLE = 100  # records by whose values columns of images are found
 _ENCODED = "image/encoded"  # of TensorFlow's scripts
-_STATED = {  # facts in records about an image, with their names behind a prefix
+_STATED = {  # facts in records about an image, with their names after a prefix
     "height": ("height",),
     "width": ("width",),
     "format": ("format",),

@@ -7,7 +7,7 @@ from typing import Any
 
 from fsspec.implementations.arrow import ArrowFSWrapper
 
-_WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # such a URL has a path behind the slashes, no host
+_WITHOUT_HOST = re.compile(r"(subtree|mock|abfs|py::[^:/]*)://")  # such a URL has a path after the slashes, no host
 
 
 class ArrowFileSystem(ArrowFSWrapper):  # type: ignore[misc]

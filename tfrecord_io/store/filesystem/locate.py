@@ -99,7 +99,7 @@ class Location(NamedTuple):
     def check_writable(self) -> None:
         """Raise OSError, without a request, if a file is to be written to what is read-only, or to an empty path.
 
-        A slash behind an empty path, for a name in this directory, would make it the root directory.
+        A slash after an empty path, for a name in this directory, would make it the root directory.
         """
         if not self.name and not is_remote(self.fs):
             raise FileNotFoundError(errno.ENOENT, "the path of the target is empty", self.name)

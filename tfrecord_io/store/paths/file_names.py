@@ -2,7 +2,7 @@
 
 No other module makes, slices or matches such names. Each kind of name that a writer makes has one maker, and in the
 same class one parser, which accepts whatever the maker makes: a manifest that names a file by a name that its parser
-refuses could not be read any more. Makers return plain text, to be put behind a directory; parsers take a name without.
+refuses could not be read any more. Makers return plain text, to be put after a directory; parsers take a name without.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class History(NamedTuple):
         return self.runs or merge([(self.oldest, rows)])
 
     def append(self, before: int, added: int, line: str) -> History:
-        """The history after rows were added behind `before` others; without rows it stays as it is."""
+        """The history once rows were added after `before` others; without rows it stays as it is."""
         if not added:
             return self
         commit = self.commit + 1
@@ -80,7 +80,7 @@ class History(NamedTuple):
     def split_at(self, files: Sequence[tuple[int, int]], all_records: int) -> Iterator[tuple[Runs, Runs]]:
         """Split the runs at files in ascending order, given as the begin and the number of their rows.
 
-        Yields the runs before each file, with those of its rows; at the end, the runs behind them, with none.
+        Yields the runs before each file, with those of its rows; at the end, the runs after them, with none.
         """
         begins, counts = [begin for begin, _ in files], [count for _, count in files]
         ends = [0, *(begin + count for begin, count in files)]

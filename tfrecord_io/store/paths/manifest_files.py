@@ -41,7 +41,7 @@ class Sizes:
     large_bytes: int = 64 << 10  # of a manifest that may name so many files that they are columns
     many: int = 1024  # files; more are columns, and a manifest that is written has them in parts
     part: int = 16_384  # files at most
-    tail: int = 64  # files that a manifest may have behind its parts
+    tail: int = 64  # files that a manifest may have after its parts
     retired: int = 16  # parts that are not named any more, and are kept until so many follow
 
 
@@ -290,7 +290,7 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
     @property
     @abstractmethod
     def bounds_of_pieces(self) -> list[tuple[Mapping[str, FolderBounds], int]]:
-        """For pieces of the files the bounds of partition columns, as far as known, and the number behind each."""
+        """For pieces of the files the bounds of partition columns, as far as known, and the number after each."""
 
     @property
     def are_in_parts(self) -> bool:
@@ -311,7 +311,7 @@ class ManyFiles(Sequence[ManifestFile], AllFiles):
         """The first files."""
 
     def run(self, at: int, count: int) -> tuple[int, int]:
-        """The numbers of the first file, and behind the last one, of one of `count` runs: no more than there are files.
+        """The numbers of the first file, and after the last one, of one of `count` runs: no more than there are files.
 
         Run n begins with the file in which its share of all records does, as record `records * n // count`, or with
         the next one; if it would have no file then, the later runs begin later. So a run depends on the records of the
@@ -338,11 +338,11 @@ class _RunBegins:
         self._file_begins = [0, *accumulate(n for n, _ in counts)]
         self._record_begins = [0, *accumulate(n for _, n in counts)]
         records = self._record_begins[-1]
-        # Of each piece the first run whose share begins in it, or behind it.
+        # Of each piece the first run whose share begins in it, or after it.
         self._first_runs = [-(-begin * count // records) for begin in self._record_begins] if records else []
 
     def begin(self, run: int) -> int:
-        """The number of the first file of a run; of the run behind the last one, that of files."""
+        """The number of the first file of a run; of the run after the last one, that of files."""
         total = self._file_begins[-1]
         if run in (0, self._count) or not self._first_runs:
             return total * run // self._count
@@ -446,7 +446,7 @@ class ManifestColumns(ManyFiles):
 
     @classmethod
     def concat(cls, columns: Sequence[ManifestColumns]) -> ManifestColumns:
-        """The files of several columns, one behind the other."""
+        """The files of several columns, one after the other."""
         if len(columns) == 1:
             return columns[0]
         records, sizes = (
@@ -817,7 +817,7 @@ def _are_hex(texts: pa.StringArray) -> bool:
 
 
 def _numbers_in(names: pa.StringArray, prefix: str) -> pa.Int64Array:
-    """The numbers behind the prefix of all names, of which there is at least one."""
+    """The numbers after the prefix of all names, of which there is at least one."""
     import pyarrow.compute as pc
 
     digits = re.match("[0-9]+", names[0].as_py()[len(prefix) :])

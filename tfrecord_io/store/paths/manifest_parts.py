@@ -322,7 +322,7 @@ class PartedFiles(ManyFiles):
 
     @property
     def tail(self) -> ManifestColumns | None:
-        """The files behind the last stored part, if there are any."""
+        """The files after the last stored part, if there are any."""
         last = self.pieces[-1] if self.pieces else None
         return last if isinstance(last, ManifestColumns) else None
 
@@ -365,7 +365,7 @@ class PartedFiles(ManyFiles):
     def _order_with_tail(self) -> ReadingOrder | None:
         """The order of reading where the files before the tail are in this order; None if that is not known.
 
-        Files of the tail come behind those of their folder: of the parts, those in which it can be are read.
+        Files of the tail come after those of their folder: of the parts, those in which it can be are read.
         """
         tail, parts = self.pieces[-1], PartedFiles(self.pieces[:-1])
         assert isinstance(tail, ManifestColumns)
@@ -384,7 +384,7 @@ class PartedFiles(ManyFiles):
         return ReadingOrder(len(self), places=begins + np.arange(len(begins)), inserted=order + len(parts))
 
     def _end_of_folder(self, folder: str) -> int | None:
-        """The number behind the files of a folder, or where they would be, of files in order; None if unknown."""
+        """The number after the files of a folder, or where they would be, of files in order; None if unknown."""
         begin = 0
         for piece, end in zip(self.pieces, self._ends, strict=True):
             assert piece.ordered_folders is not None
@@ -613,7 +613,7 @@ def _folder_filter(names: Iterable[str]) -> Callable[[Piece], list[str]]:
 
 
 def _end_of_folder_in(files: ManifestColumns, folder: str, begin: int) -> int | None:
-    """The number behind the files of a folder, or where they would be, of files in order, which `begin` at a number."""
+    """The number after the files of a folder, or where they would be, of files in order, which `begin` at a number."""
     folders, of_files = files.folders
     if folder in folders:
         return begin + int(np.searchsorted(of_files, folders.index(folder), side="right"))

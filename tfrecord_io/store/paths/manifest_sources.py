@@ -52,7 +52,7 @@ class _Dataset:
     count : int
         So many files, the first ones of the manifest: others may have been added to it since.
     files : ManyFiles, optional
-        These, and perhaps others behind them. By default, they are read when they are first needed.
+        These, and perhaps others after them. By default, they are read when they are first needed.
     """
 
     def __init__(
@@ -120,12 +120,12 @@ class _Dataset:
         return self._ask(lambda files: files.are_in_parts)
 
     def run(self, at: int, count: int) -> tuple[int, int]:
-        """The numbers of the first file, and behind the last one, of a run; see `ManyFiles.run`."""
+        """The numbers of the first file, and after the last one, of a run; see `ManyFiles.run`."""
         return self._ask(lambda files: files.first(self.count).run(at, count))
 
     @cached_property
     def bounds(self) -> tuple[list[Mapping[str, FolderBounds]], Array]:
-        """The bounds of partition columns in pieces of the files, and the number of the file behind each piece."""
+        """The bounds of partition columns in pieces of the files, and the number of the file after each piece."""
         pieces = self._ask(lambda files: files.bounds_of_pieces)
         return [bounds for bounds, _ in pieces], np.array([min(end, self.count) for _, end in pieces])
 

@@ -400,7 +400,7 @@ class Source:
         With `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is
         read.
 
-        With `recover`, a damaged compressed file is read on behind the damage (by a
+        With `recover`, a damaged compressed file is read on after the damage (by a
         `tfrecord_io.bytes.RecoveringStream`), also if its first bytes are damaged: its codec is then the one named, or
         that of its suffix. If it also `asks`, each damage is a CompressionError, until ``pass_damage`` is called.
         """
@@ -842,7 +842,7 @@ class Sources(Sequence[Source]):
         return Sources(map(self._sources.__getitem__, numbers.tolist()))
 
     def run(self, worker: int, workers: int) -> tuple[int, int] | None:
-        """The numbers of the files in the run of one of several workers: the first, and that behind the last.
+        """The numbers of the files in the run of one of several workers: the first, and that after the last.
 
         None if workers have no runs, but every n-th file.
         """

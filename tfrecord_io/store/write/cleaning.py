@@ -1,4 +1,4 @@
-"""Clean up behind killed writers: list what they left, or remove it.
+"""Clean up after killed writers: list what they left, or remove it.
 
 Tests: tests/store/write/test_leftovers.py.
 """

@@ -127,7 +127,7 @@ class ReplaceableDataset:
     def ask(self, question: Callable[[Manifest], T]) -> T:
         """Ask the manifest, whose parts are read when they are needed.
 
-        Where one is gone, the manifest is read again: it names the same files, and perhaps others behind them.
+        Where one is gone, the manifest is read again: it names the same files, and perhaps others after them.
         """
 
         def read() -> Manifest:
@@ -298,7 +298,7 @@ class ReplaceShards(ChangeById):
 def _split_history(manifest: Manifest, files: Mapping[str, int]) -> Iterator[tuple[str | None, tuple[Runs, Runs]]]:
     """The paths of files in the manifest's order, with the runs before each, and those of its rows.
 
-    `files` has the number of records by path. At the end, None with the runs behind them, and none.
+    `files` has the number of records by path. At the end, None with the runs after them, and none.
     """
     begins = manifest.first_rows([*files])
     order = sorted(files, key=begins.__getitem__)

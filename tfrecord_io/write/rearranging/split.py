@@ -254,7 +254,7 @@ def split(
         Records without a value are one group.
     stratify : str, optional
         A column each of whose values has its share in each part of `fractions`: of the n records of a class, a part
-        has its fraction up to a few records. Records that are added behind the others change the part of no other.
+        has its fraction up to a few records. Records that are added after the others change the part of no other.
     seed : int, default 0
         The same seed gives the same parts of the same records; without `group` and `stratify`, of the same number.
     partitions, compression, compression_level, shards, max_shard_bytes, write_index, mode

@@ -365,7 +365,7 @@ class _Field:
         return [self._delimit_messages(parts, len(column), mask)]
 
     def _prefix_sizes(self, content: Extents, mask: Array | None) -> list[Extents]:
-        """Tags and lengths, and the content behind them."""
+        """Tags and lengths, and the content after them."""
         return [self._header(content.lengths).where(mask), content.where(mask)]
 
     def _header(self, lengths: Array) -> Extents:
@@ -388,7 +388,7 @@ class _Field:
         return self._join_rows_at_once([first, *parts, last], rows, mask)
 
     def _join_rows_at_once(self, parts: Sequence[Extents], rows: int, mask: Array | None = None) -> Extents:
-        """The bytes of all rows where `mask` is True, one behind the other."""
+        """The bytes of all rows where `mask` is True, one after the other."""
         parts = [part.where(mask) for part in parts]
         data, starts, lengths = side_by_side(parts, rows)
         sizes = sum((part.lengths for part in parts), np.zeros(rows, np.int64))
@@ -446,7 +446,7 @@ def _bits(column: pa.Array, field: MessageField) -> Array:
 
 
 def _add_tags(tag: bytes, numbers: Array, scalar: Scalar) -> tuple[Array, Array]:
-    """Each number behind a tag: all bytes, and how many each has."""
+    """Each number after a tag: all bytes, and how many each has."""
     prefix = np.frombuffer(tag, np.uint8)
     if scalar.wire_type != VARINT:
         width = {FIXED32: 4, FIXED64: 8}[scalar.wire_type]

@@ -120,7 +120,7 @@ class MessageReader:
         self.unknown: Unknown = Counter()  # what was not read
 
     def columns(self, node: MessageNode, starts: Array, lengths: Array) -> list[pa.Array]:
-        """The columns of messages, one in each extent; RowFault for the first that does not fit, or close behind it."""
+        """The columns of messages, one in each extent; RowFault for the first that does not fit, or close after it."""
         rows = np.arange(len(starts), dtype=np.int32)
         return self._fields(node, _Parts(starts, lengths, rows, len(starts)), "")
 

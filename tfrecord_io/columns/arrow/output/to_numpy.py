@@ -375,7 +375,7 @@ def _padded_runs(shapes: Array, sizes: tuple[int, ...]) -> tuple[Array, Array]:
     (array([0, 2, 4]), array([1, 1, 2]))
     """
     varying = np.flatnonzero((shapes != sizes).any(axis=0))
-    last = int(varying[-1]) if len(varying) else 0  # the axes behind it are not padded: a run has all of their values
+    last = int(varying[-1]) if len(varying) else 0  # the axes after it are not padded: a run has all of their values
     tensors = np.arange(len(shapes))
     places = tensors
     for axis, size in enumerate(sizes[:last]):
