@@ -433,13 +433,15 @@ class Column:
 
         return temporal_value(self.type, value)
 
-    def lengths_of(self, array: pa.Array) -> pa.Array:
+    @staticmethod
+    def lengths_of(array: pa.Array) -> pa.Array:
         """Count the characters of texts, or the bytes of bytes."""
         from tfrecord_io.columns.arrow.output.column_statistics import lengths_of
 
         return lengths_of(array)
 
-    def numbers_of(self, array: pa.Array) -> pa.Array:
+    @staticmethod
+    def numbers_of(array: pa.Array) -> pa.Array:
         """View dates and times as integers; other values stay."""
         from tfrecord_io.columns.arrow.output.column_statistics import times_to_integers
 
@@ -490,7 +492,8 @@ class Column:
 
         return tensor_cast(array, source, self.field)
 
-    def hashable(self, array: pa.Array) -> pa.Array:
+    @staticmethod
+    def hashable(array: pa.Array) -> pa.Array:
         """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
         return types.hashable(array)
 
@@ -509,13 +512,15 @@ class Column:
 
         return can_unify(self.type)
 
-    def one_dictionary(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    @staticmethod
+    def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
         """A dictionary column with one dictionary."""
         from tfrecord_io.columns.arrow.casts import one_dictionary
 
         return one_dictionary(column)
 
-    def struct_fields(self, array: pa.StructArray) -> list[pa.Array]:
+    @staticmethod
+    def struct_fields(array: pa.StructArray) -> list[pa.Array]:
         """The fields of a struct, null where it is."""
         return buffers.struct_fields(array)
 

@@ -153,7 +153,7 @@ def _changes(array: pa.Array) -> Array:
     values = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
     values = values.dictionary_decode() if isinstance(values, pa.DictionaryArray) else values
     try:
-        codes = Column(values.type).hashable(values).dictionary_encode(null_encoding="encode")
+        codes = Column.hashable(values).dictionary_encode(null_encoding="encode")
         numbers = np.asarray(codes.indices)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # lists, structs
         texts = pa.array(map(repr, values.to_pylist()), pa.string())

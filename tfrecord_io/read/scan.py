@@ -365,8 +365,6 @@ class Scan:
 
         Messages have fields of float64.
         """
-        from tfrecord_io.columns import Column
-
         name = Column(field).logical_name
         return name if isinstance(self.options.record_type, MessageType) else Column(field).shown_as(name)
 

@@ -347,7 +347,7 @@ def _shell_shape(shape: str | Sequence[str | int | None]) -> str:
 def _npy(value: bytes) -> tuple[str, tuple[int, ...]] | None:
     from io import BytesIO
 
-    from tfrecord_io.bytes import Dtype, NpyHeader
+    from tfrecord_io.bytes import NpyHeader
 
     try:
         dtype, _, shape = NpyHeader.read(BytesIO(value))

@@ -153,10 +153,10 @@ class FeatureAccumulator(ColumnAccumulator):
         elif Column(type_).is_text_or_bytes or pa.types.is_boolean(type_) or pa.types.is_integer(type_):
             self._counter.add(values)
         if Column(type_).is_text_or_bytes:
-            self._lengths = self._accumulate(self._lengths, Column(values.type).lengths_of(values))
+            self._lengths = self._accumulate(self._lengths, Column.lengths_of(values))
         elif Column(type_).is_ordered and not pa.types.is_boolean(type_):
             numbers = values.cast(pa.float64(), safe=False) if pa.types.is_decimal(type_) else values
-            self._numbers = self._accumulate(self._numbers, Column(numbers.type).numbers_of(numbers))
+            self._numbers = self._accumulate(self._numbers, Column.numbers_of(numbers))
 
     def _accumulate(self, accumulator: NumberAccumulator | None, values: pa.Array) -> NumberAccumulator:
         accumulator = accumulator or NumberAccumulator(self._random)

@@ -153,7 +153,7 @@ def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
         if not pa.types.is_struct(column.type) or not column.type.num_fields:
             yield column, array
             continue
-        parts = zip(column.type, Column(array.type).struct_fields(array), strict=True)
+        parts = zip(column.type, Column.struct_fields(array), strict=True)
         pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
 
 

@@ -127,7 +127,7 @@ class _Categories:
     def unite(self) -> pa.Array:
         none = pa.array([], pa.int64())  # indices wide enough for all categories
         parts = pa.chunked_array([pa.DictionaryArray.from_arrays(none, part) for part in self._parts])
-        return Column(parts.type).one_dictionary(parts).chunk(0).dictionary
+        return Column.one_dictionary(parts).chunk(0).dictionary
 
 
 def _apply_categories(batches: Iterator[pa.RecordBatch], by_name: Mapping[str, pa.Array]) -> Iterator[pa.RecordBatch]:
@@ -158,11 +158,7 @@ def _beginning_with(categories: pa.Array, columns: list[pa.DictionaryArray]) -> 
     make = pa.DictionaryArray.from_arrays
     other_columns = [column for column in columns if not _begins_with(categories, column.dictionary)]
     first = make(pa.array([], columns[0].type.index_type), categories)
-    combined = iter(
-        Column(pa.chunked_array([first, *other_columns]).type)
-        .one_dictionary(pa.chunked_array([first, *other_columns]))
-        .chunks[1:]
-    )
+    combined = iter(Column.one_dictionary(pa.chunked_array([first, *other_columns])).chunks[1:])
     combined_ids = set(map(id, other_columns))
     return [next(combined) if id(column) in combined_ids else make(column.indices, categories) for column in columns]
 

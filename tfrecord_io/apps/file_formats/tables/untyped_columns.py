@@ -79,7 +79,7 @@ def inferred_names(names: Sequence[str], options: SourceOptions) -> list[str]:
 def floats_in(array: pa.Array) -> Iterator[pa.Array]:
     """The floats of an array, or of its items and fields at any level."""
     if t.is_struct(array.type):
-        for field in Column(array.type).struct_fields(array):
+        for field in Column.struct_fields(array):
             yield from floats_in(field)
     elif Column(array.type).is_list:
         yield from floats_in(array.flatten())
