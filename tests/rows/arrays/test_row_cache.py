@@ -123,6 +123,32 @@ def test_changed_files_are_decoded_again(tmp_path: Path, decoded: list[bytes]) -
     assert len(decoded) == COUNT + 1
 
 
+@pytest.mark.parametrize("replaces", [True, False])
+def test_files_of_one_name_size_and_time_are_kept_apart(tmp_path: Path, replaces: bool) -> None:
+    for folder, rows in (("train", [1, 2, 3]), ("test", [7, 8, 9])):
+        path = tmp_path / folder / "a.tfrecord"
+        path.parent.mkdir()
+        tfr.write_tfrecord({"x": rows}, path)
+        if replaces:
+            path = path.replace(tmp_path / "a.tfrecord")
+        os.utime(path, (1_600_000_000,) * 2)
+        assert tfr.dataset(path).to_grain(cache=tmp_path / "kept").arrays(range(3))["x"].tolist() == rows
+    assert len([*(tmp_path / "kept").iterdir()]) == 2 - replaces
+
+
+def test_all_rows_in_a_folder_are_within_the_limit(tmp_path: Path) -> None:
+    for version in range(3):
+        for name in "ab":
+            tfr.write_tfrecord({"x": [version] * 20, "y": range(20)}, tmp_path / name)
+        data = tfr.dataset([tmp_path / "a", tmp_path / "b"])
+        for columns in ("x", "y", "x"):
+            found = data.select(columns).to_grain(cache=(tmp_path / "kept", 700)).arrays(range(40))
+            assert found[columns].tolist() == ([version] * 40 if columns == "x" else [*range(20)] * 2)
+        sizes = sorted(path.stat().st_size for path in (tmp_path / "kept").glob("*/*"))
+        assert sum(sizes) <= 700
+        assert sizes[-1] == 40 * 12
+
+
 def test_rows_are_not_kept_under_a_later_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, version = tmp_path / "b.tfrecord", row_cache._version
     tfr.write_tfrecord({"x": [0, 1]}, path)

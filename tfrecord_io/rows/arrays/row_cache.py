@@ -57,11 +57,13 @@ class CachedRows(ArraysByNumber):
         self._of_cache = identity, sources, folder, most_bytes
         self._parts = _parts_of(super().arrays(np.empty(0, np.int64)))
         parts = [(part.name, part.dtype, part.shape) for part in self._parts]
-        text = repr((_FORMAT, identity, [*map(_version, sources)], len(rows), parts))
+        which = _digest(_FORMAT, identity, [source.path for source in sources])
+        version = _digest([*map(_version, sources)], len(rows), parts)
         self.rows.check_unchanged()  # the versions are those of the files that `rows` has open
-        name = hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
         row_bytes = sum(part.size for part in self._parts)
-        self._cache = _RowFile(Path(folder) / name, len(rows), row_bytes, most_bytes)
+        self._cache = _RowFile(
+            Path(folder), which, version, count=len(rows), row_bytes=row_bytes, most_bytes=most_bytes
+        )
 
     def row(self, number: int) -> None:
         """Return None: `arrays` reads the row."""
@@ -105,6 +107,10 @@ class CachedRows(ArraysByNumber):
         return CachedRows, (rows, *self._of_cache)
 
 
+def _digest(*values: Any) -> str:
+    return hashlib.sha256(repr(values).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
 def _parts_of(arrays: Mapping[str, Any]) -> list[_Part]:
     """The parts of rows; SchemaError if rows of a column have no shape in common."""
     parts = []
@@ -131,12 +137,21 @@ class _RowFile:
     It is read, not mapped, as files are: another process may have removed or shortened it.
     """
 
-    def __init__(self, folder: Path, count: int, row_bytes: int, most_bytes: int | None) -> None:
+    def __init__(
+        self, cache: Path, which: str, version: str, *, count: int, row_bytes: int, most_bytes: int | None
+    ) -> None:
+        """Make the file in the folder of `which` rows and their `version`, and remove that of other versions."""
+        folder = cache / f"{which}-{version}"
         folder.mkdir(parents=True, exist_ok=True)
+        for earlier in cache.glob(f"{which}-*"):
+            if earlier != folder:
+                shutil.rmtree(earlier, ignore_errors=True)
         self._path, self._size, self._is_full = folder / _ROWS, _CHECKSUM.itemsize + row_bytes, False
         if most_bytes is None:
             most_bytes = shutil.disk_usage(folder).free // _SHARE
-        self._kept = min(count, most_bytes // self._size)  # rows; which ones does not matter
+        else:
+            most_bytes -= sum(os.stat(path).st_size for path in cache.glob(f"*/{_ROWS}") if path != self._path)
+        self._kept = min(count, max(most_bytes, 0) // self._size)  # rows; which ones does not matter
         with open(self._path, "ab") as file:  # never shortened: another process may make it, too
             if file.tell() < self._kept * self._size:
                 file.truncate(self._kept * self._size)  # zeros, which take no space before they are written
@@ -166,6 +181,8 @@ class _RowFile:
                         file.write(np.array(_checksum(crc(row)), _CHECKSUM).tobytes() + row.tobytes())
         except OSError as error:
             self._is_full = True
+            if isinstance(error, FileNotFoundError) and not self._path.parent.exists():
+                return  # another process reads a later version of the files
             warn(f"{printable(self._path)}: {error}; no more rows are cached", RuntimeWarning)
 
 
@@ -201,4 +218,5 @@ def _version(source: Source) -> str:
         if not file.version:
             reason = "nothing tells whether it was changed, by an ETag or a time of change"
             raise ValueError(f"cache=: {printable(source.path)}: {reason}; copy it first")
-        return file.version
+        # A file that replaces another one may have its size and its time of change.
+        return f"{file.version} {file.identity}"
