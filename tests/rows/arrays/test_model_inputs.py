@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,19 @@ def test_channels_come_first() -> None:
     flat = {"image": (images.reshape(-1), np.array([0, 18, 36])), "image/shape": np.array([[2, 3, 3]] * 2)}
     with pytest.raises(tfr.errors.SchemaError, match=r'\'image\': the values .* are flat, .*; pass ragged="pad"'):
         form.arrays(flat)
+
+
+@pytest.mark.parametrize("layout", ["HWC", "CHW"])
+@pytest.mark.parametrize("resize", [None, (6, 5)])
+def test_channels_of_raw_pixels_come_first(tmp_path: Path, resize: tuple[int, int] | None, layout: str) -> None:
+    pixels = np.arange(4 * 6 * 5 * 3, dtype="uint8").reshape(4, 6, 5, 3)
+    stored = pixels if layout == "HWC" else pixels.transpose(0, 3, 1, 2)
+    tfr.write_tfrecord({"image": stored, "n": range(4)}, tmp_path / "a.tfrecord")
+    image = tfr.image(tfr.tensor("uint8", stored.shape[1:]), layout=layout, resize=resize)
+    data = tfr.dataset(tmp_path / "a.tfrecord", schema={"image": image, "n": "int64"})
+    (batch,) = data.iter_arrays(batch_size=4)
+    moved = ModelInputs.from_schema(data.schema, channels_first=True).arrays(batch)
+    assert (moved["image"] == pixels.transpose(0, 3, 1, 2)).all()
 
 
 @pytest.mark.parametrize("workers", [0, 1])

@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from tfrecord_io.base import Selection
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column
+from tfrecord_io.columns import Column, RawImages
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder
+from tfrecord_io.rows.arrays.image_decoding import image_decoder
 from tfrecord_io.rows.arrays.representation import SHAPE
 
 
@@ -79,8 +79,8 @@ class ModelInputs:
 
 
 def _has_channels_last(field: pa.Field) -> bool:
-    decoder = image_decoder(field)
-    return decoder is not None and not (isinstance(decoder, RawImageDecoder) and decoder.images.form.has_channels_first)
+    raw = RawImages.from_field(field)  # which need no decoder unless they are resized
+    return image_decoder(field) is not None if raw is None else not raw.form.has_channels_first
 
 
 def _channels_first(images: Any) -> Any:
