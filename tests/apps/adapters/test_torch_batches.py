@@ -194,3 +194,22 @@ def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:
     stream = tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=2, missing="mask")
     with pytest.raises(tfr.errors.SchemaError, match="x/mask"):
         next(iter(DataLoader(stream, batch_size=None, **ONE_WORKER)))
+
+
+@pytest.mark.parametrize("rows", ["stream", "numbers"])
+def test_images_of_a_worker_lie_in_memory_as_those_of_this_process(rows: str, tmp_path: Path) -> None:
+    pixels = np.arange(4 * 6 * 5 * 3, dtype="uint8").reshape(4, 6, 5, 3)
+    tfr.write_tfrecord({"image": pixels, "x": pixels[:, 0]}, tmp_path / "a.tfrecord", write_index=True)
+    data = tfr.dataset(
+        tmp_path / "a.tfrecord",
+        schema={"image": tfr.image(tfr.tensor("uint8", (6, 5, 3)), resize=(6, 5)), "x": tfr.tensor("uint8", (5, 3))},
+    )
+    if rows == "stream":
+        made = data.to_torch(batch_size=2, channels_first=True)
+    else:
+        made = data.to_torch_map(batch_size=2, channels_first=True)
+    expected, found = (list(DataLoader(made, batch_size=None, **options)) for options in ({}, ONE_WORKER))
+    for before, after in zip(expected, found, strict=True):
+        assert after["image"].is_contiguous(memory_format=torch.channels_last)
+        assert [after[name].stride() for name in after] == [before[name].stride() for name in before]
+        assert all(torch.equal(after[name], before[name]) for name in before)

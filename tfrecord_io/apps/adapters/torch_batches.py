@@ -32,7 +32,8 @@ _WORKER_LOOP, _FETCH = "_worker_loop", "fetch"  # functions of torch: the loop o
 _TORCH_KINDS = "biufcmMV"  # of arrays that become tensors; V is for dtypes of ml_dtypes
 
 _Key = tuple[str] | tuple[str, int]  # key of an array in a batch: the name, and the index in a list
-_Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int]  # key, dtype and shape of an array, and its offset
+# Key, dtype and shape of an array, its offset, and the axes in the order in which they lie in memory.
+_Form = tuple[_Key, np.dtype[Any], tuple[int, ...], int, tuple[int, ...]]
 
 
 def tensors_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +170,8 @@ def _reduce_batch(batch: WorkerBatch) -> tuple[Any, ...]:
         return (_pair, (values, *pairs)) if pairs else (dict, (values,))
     forms, begin = list[_Form](), 0
     for key, array in arrays.items():
-        forms.append((key, array.dtype, array.shape, begin))
+        axes = tuple(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
+        forms.append((key, array.dtype, array.shape, begin, axes))
         begin += _room(array)
     content = bytearray(begin) if memory is None else memory.content
     for array, view in zip(arrays.values(), _views(content, forms), strict=True):
@@ -330,7 +332,12 @@ def _runs(process: int) -> bool:
 
 
 def _views(content: Any, forms: Iterable[_Form]) -> list[Array]:
-    return [np.ndarray(shape, dtype, content, offset) for _, dtype, shape, offset in forms]
+    """The arrays, each in the order of its axes in the memory of the worker."""
+    views = list[Array]()
+    for _, dtype, shape, offset, axes in forms:
+        view: Array = np.ndarray([shape[axis] for axis in axes], dtype, content, offset)
+        views.append(view.transpose([axes.index(axis) for axis in range(len(axes))]))
+    return views
 
 
 def _pair(values: dict[str, Any], form: ModelInputs) -> Any:
