@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections import Counter
 from itertools import islice
@@ -250,6 +251,10 @@ def test_end_tokens_are_values_of_the_column(tmp_path: Path) -> None:
     assert batch["n"].tolist() == [[1, 2], [3, 255]]
     assert batch["n"].dtype == np.uint8
     assert batch["t"].tolist() == [["a", "b"], ["c", "</s>"]]
+    number = {"columns": ["n"], "batch_size": 2, "pack": {"n": 2}, "cut": True, "end_token": np.int64(9)}
+    with tfr.iter_arrays(tmp_path / "a.tfrecord", **number) as batches:
+        assert next(batches)["n"].tolist() == [[1, 2], [3, 9]]
+        assert json.loads(json.dumps(batches.state()))["options"]["end_token"] == 9
     for token in (256, 0.5, "e", 3):
         with pytest.raises(tfr.errors.SchemaError, match=r"end_token=.* is not a value of"):
             list(tfr.iter_arrays(tmp_path / "a.tfrecord", **options, end_token=token))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from numbers import Real
 from typing import Any, ClassVar, get_args
 
 from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_choice, check_integer
@@ -298,8 +299,11 @@ class IterOptions(RepresentationOptions):
         if {*names} != {*self.pack}:
             raise ValueError(f"end_token={self.end_token!r}: expected a value for each column of pack=")
         for name in names:
-            if not isinstance(column_value(self.end_token, name), int | float | str):
+            if not isinstance(column_value(self.end_token, name), Real | str):
                 raise TypeError(f"end_token={self.end_token!r}: expected a number or a text, or a dict by column")
+        tokens = {name: column_value(self.end_token, name) for name in names}
+        plain = {name: token.item() if hasattr(token, "item") else token for name, token in tokens.items()}  # for JSON
+        object.__setattr__(self, "end_token", plain if isinstance(self.end_token, Mapping) else plain[names[0]])
 
     def _check_arrangement(self) -> None:
         if (self.bucket_by is None) != (self.bucket_sizes is None):
