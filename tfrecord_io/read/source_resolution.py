@@ -136,11 +136,13 @@ class Files(Generic[AnyFrameOptions]):
 
         return records_of_files(self.sources, self.options)
 
-    def known_counts(self, *, may_scan: bool = True, is_checked: bool = True) -> KnownCounts:
+    def known_counts(
+        self, *, may_scan: bool = True, is_checked: bool = True, all_machines: bool = False
+    ) -> KnownCounts:
         """Numbers of records from manifests, indexes and descriptions of TFDS; see `KnownCounts`."""
         from tfrecord_io.read.index.known_counts import KnownCounts
 
-        return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked)
+        return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked, all_machines=all_machines)
 
     def find_indexes(self) -> list[Source | None]:
         """The index file beside each file; None without one."""

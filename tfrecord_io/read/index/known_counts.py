@@ -43,16 +43,24 @@ def _takes_longer(index_source: Source, source: Source) -> bool:
     return is_text and source.local and size > SMALL_BYTES and (index_source.size or 0) > _MOST_TEXT * size
 
 
+def _is_beside(index: Source, source: Source) -> bool:
+    return os.path.dirname(index.path) == os.path.dirname(source.path)
+
+
 class KnownCounts:
     """Numbers of records from manifests, slices, index files and the ``dataset_info.json`` of TFDS.
 
     By `options` the files are read; the number of a file with a longer record is unknown. `may_scan`: headers are
     followed for an unknown number, which may take less time than an index. `is_checked`: a ``dataset_info.json`` is
     left aside where the files of a split have other sizes than it states; unless it `looks`, none is looked for.
+    `all_machines`: only what all machines that reach the files find, so not the indexes in a user's cache.
     """
 
-    def __init__(self, options: FrameOptions, *, may_scan: bool = True, is_checked: bool = True) -> None:
+    def __init__(
+        self, options: FrameOptions, *, may_scan: bool = True, is_checked: bool = True, all_machines: bool = False
+    ) -> None:
         self.options, self.may_scan, self.is_checked = options, may_scan, is_checked
+        self._all_machines = all_machines
         self.looks = True
         self._shard_lengths: dict[tuple[int, str], dict[str, int]] = {}  # of TFDS, by folder
         self._last: tuple[str, LineIndex | RecordIndex] | None = None  # the file whose index was read last
@@ -68,6 +76,8 @@ class KnownCounts:
             if source.records is None and (source.shard is None or source.span is not None):
                 asked[at] = source
         indexes = dict(zip(asked, find_indexes([*asked.values()]), strict=True))
+        if self._all_machines:
+            indexes = {at: index for at, index in indexes.items() if index is None or _is_beside(index, asked[at])}
         return list(map(indexes.get, range(len(sources))))
 
     def record_counts(self, sources: Sequence[Source]) -> Iterator[int | None]:

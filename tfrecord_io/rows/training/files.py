@@ -95,7 +95,8 @@ class Files(RowSource):
         if may_read:
             return FileCounts(self.counts())
         known = FileCounts()
-        known.indexes = SourceFiles(self.scan.sources, self.scan.options).known_counts(may_scan=False)
+        files = SourceFiles(self.scan.sources, self.scan.options)
+        known.indexes = files.known_counts(may_scan=False, all_machines=True)  # ranks have to decide alike
         for records in known.indexes.record_counts(self.scan.sources):
             if records is None:
                 return None
