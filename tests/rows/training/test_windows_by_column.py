@@ -416,3 +416,19 @@ def test_windows_of_a_damaged_image(tmp_path: Path, buffer: int) -> None:
             before = list(itertools.islice(batches, taken))
             before += going_on(skipping.iter_arrays(**keywords, state=batches.state()))
         assert [row for batch in before for row in batch["image"][..., 0, 0, 0].tolist()] == rows
+
+
+def test_steps_have_one_mask(tmp_path: Path) -> None:
+    """That of the window: `missing` is about other columns."""
+    rows = {"steps/a": [[1, 2], [4]], "x": pa.array([1, None], pa.int64())}
+    tfr.write_tfrecord(pa.table(rows), tmp_path / "a.tfrecord", write_index=True)
+    data = tfr.windows(tfr.dataset(tmp_path / "a.tfrecord"), {"a": [0, 1]})
+    steps, masks = [[1, 2], [2, 2], [4, 4]], [[True, True], [True, False], [True, False]]
+    (batch,) = data.iter_arrays(batch_size=9, missing="mask")
+    assert [batch["steps/a"].tolist(), batch["steps/a/mask"].tolist()] == [steps, masks]
+    assert not isinstance(batch["steps/a"], np.ma.MaskedArray)
+    assert batch["x"].tolist() == [1, 1, None]
+    row = data.to_grain(missing="mask")[1]
+    assert {name: np.asarray(value).tolist() for name, value in row.items()} == {
+        "steps/a": steps[1], "steps/a/mask": masks[1], "x": 1, "x/mask": False
+    }  # fmt: skip

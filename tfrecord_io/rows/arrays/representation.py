@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import MIB, Expansion, Task, WorkerPool, counted, cpu_count
 from tfrecord_io.bytes import Array, Dtype, NumberColumn
-from tfrecord_io.columns import Column, Dense, Ragged, RowFault, TensorLists
+from tfrecord_io.columns import Column, Dense, Ragged, RowFault, TensorLists, empty_batch
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, Layouts, RepresentationOptions
@@ -164,8 +164,10 @@ class ColumnRepresentation:
         length: int | None,
         layouts: Layouts | None,
         in_matrix: bool = False,
+        has_mask: bool = False,
     ) -> None:
         self.field, self.options, self.complete, self.length = field, options, complete, length
+        self.masked = options.missing == "mask" and not has_mask
         self.may_lack = not complete and field.nullable  # other batches may have rows without a value
         self.decoder = image_decoder(field)
         self.layout = _PLAIN
@@ -288,11 +290,11 @@ class ColumnRepresentation:
 
     def _represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
-        options, name = self.options, self.field.name
+        name = self.field.name
         rows = self._join(arrays)
         if self.layout is _IN_MATRIX:
             return ColumnArrays(name, _as_ragged(rows), "csr", False)
-        masked, of_images = options.missing == "mask", self.decoder is not None
+        masked, of_images = self.masked, self.decoder is not None
         mask_bytes = int(masked and not of_images)
         if isinstance(rows, Ragged):
             shape = None  # of each row, if rows are to be stacked
@@ -331,10 +333,9 @@ class ColumnRepresentation:
 
     def _represent_numbers(self, column: NumberColumn) -> ColumnArrays:
         """Represent the joined numbers of a column; RowFault if one is missing that may not be."""
-        masked = self.options.missing == "mask"
-        if column.missing is not None and not masked:
+        if column.missing is not None and not self.masked:
             self._refuse_missing(~column.missing, f"an array of {column.values.dtype}")
-        return ColumnArrays(self.field.name, Dense(column.values), None, masked, missing=column.missing)
+        return ColumnArrays(self.field.name, Dense(column.values), None, self.masked, missing=column.missing)
 
     def _refuse_longer(self, rows: Ragged, most: int) -> None:
         lengths = rows.extents[:, 0]
@@ -369,6 +370,13 @@ class ColumnRepresentation:
         return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
 
 
+def _columns_with_mask(fields: Sequence[pa.Field]) -> frozenset[str]:
+    """Columns with a mask of their own, as windows have them, which say what has no value; and these masks."""
+    masks = {field.name for field in fields if not field.nullable and field.name.endswith(f"/{MASK}")}
+    masked = {field.name for field in fields if f"{field.name}/{MASK}" in masks}
+    return frozenset({*masked, *(f"{name}/{MASK}" for name in masked)})
+
+
 class TableRepresentation:
     """How the columns of a schema are represented.
 
@@ -394,9 +402,12 @@ class TableRepresentation:
         self._matrices = [] if layouts is None else sparse_matrices(self.fields, options)
         parts = set(chain.from_iterable(map(attrgetter("values", "indices"), self._matrices)))
         self._columns, self.images = list[ColumnRepresentation](), set[str]()
+        have_mask = _columns_with_mask(self.fields) if options.missing == "mask" else frozenset()
         for at, (name, field) in enumerate(zip(names, self.fields, strict=True)):
             length, in_matrix = lengths.get(name), at in parts
-            column = ColumnRepresentation(field, options, complete, length, layouts=layouts, in_matrix=in_matrix)
+            column = ColumnRepresentation(
+                field, options, complete, length, layouts=layouts, in_matrix=in_matrix, has_mask=name in have_mask
+            )
             self._columns.append(column)
             if column.decoder is not None:
                 self.images.add(name)
@@ -428,6 +439,12 @@ class TableRepresentation:
                     raise SchemaError(reason, feature=name, hint=advice, hint_cli=advice_cli)
                 arrays[name] = array
         return arrays
+
+    def empty_arrays(self, schema: pa.Schema) -> dict[str, Any]:
+        """The arrays of a batch without rows of a schema."""
+        no_rows = np.empty(0, np.int64)
+        form = BatchForm(bins=no_rows, segments=no_rows, ended=np.empty(0, np.bool_))
+        return self.slice(self.represent([empty_batch(schema)]), 0, 0, form)
 
     def represent(
         self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None, shared: Groups | None = None
