@@ -398,6 +398,10 @@ def test_invalid_keywords(numbers: tfr.Dataset) -> None:
         numbers.to_torch(rank=(2, 2))
     with pytest.raises(ValueError, match="needs the same seed="):
         numbers.to_torch(rank=(0, 2), uneven="drop", shuffle_buffer=5)
+    with pytest.raises(ValueError, match="batch_size=0: expected at least 1"):
+        numbers.to_torch(batch_size=0)
+    with pytest.raises(ValueError, match="cu_seqlens=True counts the tokens of a batch: pass batch_size="):
+        numbers.to_torch(pack={"x": 4}, cut=True, cu_seqlens=True)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

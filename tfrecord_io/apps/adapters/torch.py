@@ -98,8 +98,10 @@ def to_torch(
     workers = check_integer("workers", workers, 0, optional=True)
     if batch_size is None and bucket_by is not None:
         raise ValueError("bucket_by= makes batches of similar length: pass batch_size=, that of the last bucket")
+    if batch_size is None and cu_seqlens:
+        raise ValueError("cu_seqlens=True counts the tokens of a batch: pass batch_size=")
     iteration = Rows.of(dataset).iterate(
-        batch_size=batch_size or 1,
+        batch_size=1 if batch_size is None else batch_size,
         worker=rank,
         shuffle_buffer=shuffle_buffer,
         seed=seed,
