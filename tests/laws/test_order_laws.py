@@ -422,3 +422,62 @@ def test_workers_that_are_near_the_end_of_rows_that_nothing_counts(
         steps, states = Layout(source, ranks, workers, **options).steps(begun, tokens_of)
         rest = Layout(source, 1, workers + 1, states[-1] if states else None, **options).rest(tokens_of)
     assert sorted([*itertools.chain(*steps), *rest]) == sorted(whole)
+
+
+@settings(max_examples=rounds(100, 15))
+@given(
+    missing=st.sets(st.integers(0, 19), max_size=12), seats=st.sampled_from([(1, 2), (1, 3), (2, 1), (3, 1), (2, 2)]),
+    begun=st.integers(1, 25), lanes=st.integers(1, 3), counted=st.booleans(),
+)  # fmt: skip
+def test_a_batch_without_rows_is_a_step(
+    tmp_path_factory: pytest.TempPathFactory, missing: set[int], seats: tuple[int, int], begun: int, lanes: int,
+    counted: bool,
+) -> None:  # fmt: skip
+    """Rows that arrays cannot hold are left out of their batch, of which none may be left."""
+    path = tmp_path_factory.mktemp("rows") / "x.tfrecord"
+    rows = {"x": [*range(20)], "m": [None if x in missing else x for x in range(20)]}
+    tfr.write_tfrecord(rows, path, schema={"x": "int64", "m": "int64"}, write_index=counted)
+    source, options = tfr.dataset(path, on_error="skip"), {"batch_size": 1, "parts": lanes}
+
+    def numbers(batch: dict[str, Any]) -> list[int]:
+        assert len(batch["x"]) == len(batch["m"])
+        found: list[int] = batch["x"].tolist()
+        return found
+
+    with quiet():
+        steps, states = Layout(source, *seats, **options).steps(begun, numbers)
+        for state in [*states, states or None]:
+            rest = Layout(source, 2, 1, state if states else None, **options).rest(numbers)
+            assert sorted([*itertools.chain(*steps), *rest]) == sorted({*range(20)} - missing)
+
+
+@pytest.mark.timeout(20)  # for epochs that never end
+@pytest.mark.parametrize("arranged", [{}, *ARRANGED], ids=["plain", "bucket", "pack", "cut"])
+def test_endless_epochs_of_rows_that_are_left_out(tmp_path: Path, arranged: dict[str, Any]) -> None:
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"t": [None] * 3}, path, schema={"t": "list<int64>"})
+    form = arranged or {"ragged": "pad"}
+    options = {**form, "pad_value": -1, "batch_size": 2, "epochs": None, "parts": 2}
+    source = tfr.dataset(path, on_error="skip", schema={"t": "list<int64>"})
+    with quiet():
+        batches = source.iter_arrays(**options)
+        if "cut" in options:
+            with pytest.raises(ValueError, match="the 3 records have no values"):
+                next(batches)
+        else:
+            assert next(batches, None) is None
+
+
+def test_endless_epochs_of_parts_without_a_batch(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{file}.tfrecord" for file in range(2)]
+    for file, path in enumerate(paths):
+        tfr.write_tfrecord({"x": [*range(5 * file, 5 * file + 5)]}, path)
+    few, options = tfr.dataset(paths[0]), {"batch_size": 8, "epochs": None, "parts": 1}
+    for worker in ((0, 1), (1, 2)):
+        with pytest.raises(ValueError, match="no whole batch can be made of the 5 records"):
+            next(few.iter_arrays(**options, drop_last=True, worker=worker))
+    # Each epoch deals the files to the parts anew, so a rank without a row in one has some in another.
+    shuffled = {"batch_size": 2, "epochs": None, "parts": 2, "shuffle_buffer": 2, "seed": 0}
+    for rank in range(2):
+        batches = tfr.dataset(paths).filter([("x", "<", 5)]).iter_arrays(**shuffled, worker=(rank, 2))
+        assert sum(len(next(batches)["x"]) for _ in range(9)) > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -118,3 +119,39 @@ def test_states_that_do_not_fit_are_refused(data: tfr.Dataset) -> None:
     of_two, _, _ = interrupted(data, 2)
     with pytest.raises(ValueError, match="a list of states of which one is not of parts="):
         steps_of(loader(data, 0, state=of_two))
+
+
+class WithStates(torch.utils.data.IterableDataset):  # type: ignore[misc]
+    """Steps of a stream, each with the state of the worker that made it."""
+
+    def __init__(self, stream: Any, state: Any = None) -> None:
+        self.stream, self.state = stream, state
+
+    def __iter__(self) -> Any:
+        batches = iter(self.stream)
+        if self.state is not None:
+            batches.load_state_dict(self.state)
+        for batch in batches:
+            yield batch["x"].tolist(), json.loads(json.dumps(batches.state_dict()))
+
+
+def with_states(data: tfr.Dataset, workers: int, state: Any = None) -> Any:
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    stream = data.to_torch(batch_size=BATCH, parts=4)
+    return torch.utils.data.DataLoader(WithStates(stream, state), batch_size=None, num_workers=workers, **context)
+
+
+@pytest.mark.parametrize("workers", [0, 2, 3])
+@pytest.mark.parametrize("taken", [1, 2, 5])
+def test_a_state_that_is_loaded_is_that_of_any_worker(data: tfr.Dataset, workers: int, taken: int) -> None:
+    begun = [*itertools.islice(with_states(data, 2), taken)]
+    seen, state = [x for step, _ in begun for x in step], begun[-1][1]
+    rest = [x for step, _ in with_states(data, workers, state) for x in step]
+    assert sorted(seen + rest) == list(range(ROWS))
+
+
+def test_rows_one_by_one_have_no_step_without_rows(data: tfr.Dataset) -> None:
+    skipping = tfr.dataset(data.files, on_error="skip")
+    with pytest.raises(ValueError, match="which may be empty: pass batch_size="):
+        steps_of(loader(skipping, 2, batch_size=None, parts=4))
+    assert len(steps_of(loader(skipping, 0, batch_size=None, parts=4))) == ROWS

@@ -516,14 +516,17 @@ def test_no_records_give_no_batches(tmp_path: Path) -> None:
         ({"worker": (3, 4)}, "worker 3 of 4 has no record.*worker="),
         ({"worker": (1, 2), "drop_last": True}, "of the 1 record of worker 1 of 2; pass drop_last=False.*batch_size="),
         ({"pack": {"x": 16}, "drop_last": True, "shuffle_buffer": 9}, "no whole batch can be made of the 3 records"),
+        ({"columns": ["none"], "pack": {"none": 9}, "cut": True}, "the 3 records have no values; read other columns"),
     ],
 )
 def test_endless_epochs_without_a_batch_are_an_error(tmp_path: Path, options: dict[str, Any], message: str) -> None:
     """They ended as if they had been delivered."""
-    tfr.write_tfrecord({"x": [[1, 1], [2], [3]]}, tmp_path / "a")
-    assert not list(tfr.iter_arrays(tmp_path / "a", batch_size=2, **options))
+    lists = {"x": [[1, 1], [2], [3]], "none": [[]] * 3}
+    tfr.write_tfrecord(lists, tmp_path / "a", schema={"x": "list<int64>", "none": "list<int64>"})
+    options = {"columns": ["x"], "ragged": "pad", "batch_size": 2, **options}
+    assert not list(tfr.iter_arrays(tmp_path / "a", **options))
     with pytest.raises(ValueError, match=f"epochs=None: .*{message}"):
-        next(tfr.iter_arrays(tmp_path / "a", batch_size=2, epochs=None, **options))
+        next(tfr.iter_arrays(tmp_path / "a", epochs=None, **options))
 
 
 def test_endless_epochs_go_on_where_only_the_first_has_no_batch(tmp_path: Path) -> None:

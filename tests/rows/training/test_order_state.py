@@ -14,6 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.rows.training import order_state
+from tfrecord_io.store.read.index_cache import cached_path
 
 
 @pytest.fixture
@@ -116,3 +117,36 @@ def test_parts_are_numbers(data: tfr.Dataset) -> None:
             batches(data, parts=wrong)
     with pytest.raises(ValueError, match=r"parts= with shuffle_buffer= needs the same seed="):
         batches(data, seed=None, worker=(0, 2))
+
+
+def test_a_list_has_states_of_one_epoch(tmp_path: Path) -> None:
+    """Ranks whose rows nothing counts may have different numbers of steps in an epoch."""
+    tfr.write_tfrecord({"x": list(range(18))}, tmp_path / "x@2")
+    source = tfr.dataset(tmp_path / "x").filter([("x", ">=", 6)])
+    options: dict[str, Any] = {"batch_size": 2, "parts": 2, "epochs": 2}
+    readers = [source.iter_arrays(**options, worker=(rank, 2)) for rank in range(2)]
+    while True:
+        states = [next(reader) and reader.state() for reader in readers]
+        if states[0]["epoch"] != states[1]["epoch"] and max(sum(state["taken"]) for state in states) > 0:
+            break
+    with pytest.raises(ValueError, match="states of epochs 0 and 1: pass states of one step"):
+        source.iter_arrays(**options, state=states)
+
+
+def test_an_index_in_the_cache_of_one_machine_counts_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks on other machines do not have it, and the order has to be the same for all."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    paths = [folder / f"{file}.tfrecord" for file in range(3)]
+    for file, path in enumerate(paths):
+        tfr.write_tfrecord({"x": [*range(5 * file, 5 * file + 5)]}, path, write_index=True)
+    found = list[Any]()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    for beside in (True, False):
+        for path in paths if not beside else ():
+            index = path.with_name(f"{path.name}.index")
+            cached = Path(f"{cached_path(str(path))}.index")
+            cached.parent.mkdir(parents=True, exist_ok=True)
+            index.rename(cached)
+        found.append(tfr.dataset(paths).iter_arrays(batch_size=2, parts=2, worker=(0, 2)).state()["rows"])
+    assert found == [15, None]

@@ -144,6 +144,11 @@ class _TensorIterator:
         self._may_change = info is None  # workers begin at once, and have to agree
         self._collate = None if info is None else default_convert  # changes nothing in a batch that a worker sends
         self._state = dataset.state
+        if self._by_row and place.rank[1] * count > 1 and dataset.leaves_out_steps:
+            reason = (
+                "parts= of several workers, with an on_error that leaves out rows, needs batches, which may be empty"
+            )
+            raise ValueError(f"{reason}: pass batch_size=")
         self._arrays: ArrayIterator = self._begin_epoch()
 
     def _begin_epoch(self) -> ArrayIterator:
@@ -181,7 +186,8 @@ class _TensorIterator:
 
     def state_dict(self) -> dict[str, Any]:
         """Position after the last batch or row, as numbers and text."""
-        return {"epoch": self._epoch, "position": self._arrays.state(), "ahead": self._arrays.ahead}
+        position, ahead = self._arrays.state(), self._arrays.ahead
+        return {"epoch": self._epoch, "position": position, "ahead": ahead, "loader": [*self._changes["loader"]]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Continue at a position; ValueError if it is that of other files, options, ranks or workers."""
@@ -193,9 +199,16 @@ class _TensorIterator:
         self._epoch, self._may_change = int(state["epoch"]), False
         self._epochs.note(self._slot, self._epoch)
         self._arrays.close()
-        self._arrays = self._begin(state=state["position"], ahead=state.get("ahead"))
+        self._arrays = self._begin(state=state["position"], ahead=self._ahead(state))
         if self._iteration.options.seed is None:
             self._epochs.seed = self._seed = self._arrays.seed
+
+    def _ahead(self, state: Mapping[str, Any]) -> int | None:
+        """Steps of other workers before the next one of this worker; None: they begin with worker 0."""
+        index, count = self._changes["loader"]
+        ahead: int | None = state.get("ahead")
+        saved_by, saved_count = state.get("loader") or (index, count)
+        return None if ahead is None or saved_count != count else (index - saved_by + ahead) % count
 
 
 class _EpochNumbers:
@@ -370,6 +383,13 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         self.epochs = epochs  # workers that persist see what is set
         self._place = place
         self._lengths: dict[tuple[_Place, int | None], int] = {}
+
+    @property
+    def leaves_out_steps(self) -> bool:
+        """True if the rows of a step of several workers may be left out, as each row of a stream in parts may be."""
+        options = self.iteration.options
+        has_parts = options.parts is not None or (self.state is not None and bool(self.state.order))
+        return has_parts and options.damage.goes_on
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch of the next iteration, or of one without a batch yet; later iterations count on."""

@@ -239,15 +239,20 @@ class Batching:
 
     def _may_have_batches_later(self, reader: EpochReader, epoch: int, has_had_batches: bool) -> bool:
         """True if an epoch after this one, which had no batch, may have some: its rows come in another order."""
-        differs = self.epochs.varies or (self._options.arranges and reader.count > 0)
         is_worthwhile = self._options.epochs is not None or has_had_batches or epoch + 1 < _WITHOUT_BATCHES
-        return differs and self._buffer_size > 0 and is_worthwhile
+        return self._buffer_size > 0 and self._epochs_differ(reader) and is_worthwhile
+
+    def _epochs_differ(self, reader: EpochReader) -> bool:
+        """True if shuffled epochs may have different numbers of batches."""
+        return self.epochs.varies or (self._options.arranges and reader.count > 0)
 
     def _refuse_endless(self, reader: EpochReader) -> None:
         """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are no error."""
         worker, workers = self._options.worker or (0, 1)
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
-        if reader.count:
+        if reader.count and self._options.cut:
+            reason, advice = f"the {counted(reader.count, 'record')}{whose} have no values", "read other columns"
+        elif reader.count:
             reason = f"no whole batch can be made of the {counted(reader.count, 'record')}{whose}"
             advice = "pass drop_last=False, or a smaller batch_size="
         elif workers > 1:

@@ -272,6 +272,9 @@ class ArrayIterator(Closing, Shared):
                     while place.chunk is None or place.delivered == place.chunk.rows:
                         place = self._advance()
                     place.delivered, arrays = place.chunk.batch(place.delivered, self.options.batch_size)
+                    if arrays is None and self._read is not None and not self._seat.is_alone:
+                        # Its rows were left out. The next batch would be of a step that other workers have not taken.
+                        arrays = self._representation.empty_arrays(self.schema)
                     if arrays is not None:
                         self._has_delivered = True
                         return arrays
@@ -487,8 +490,8 @@ def iter_arrays(
     -------
     ArrayIterator
         An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
-        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
-        was left out. All batches have the same columns and dtypes: lists of a schema without a length are object
+        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold, with `parts` even all:
+        see its ``report``. All batches have the same columns and dtypes: lists of a schema without a length are object
         arrays, which `read_arrays` stacks if they have one length; text has ``StringDType(na_object=None)`` unless the
         schema requires the column (`read_arrays` uses ``StringDType()`` where no value is missing). ``state()`` returns
         its position as a dict for JSON; ``restore(state)`` continues with the batches that would have followed.

@@ -221,6 +221,13 @@ class LaneReader(EpochReader):
     def _read(self) -> Generator[NumberedBatch]:
         yield from ()  # the rows are read by lanes
 
+    @property
+    def rows_found(self) -> int:
+        """Number of rows of the lanes until now, which may be those of other workers, too."""
+        of_lanes = sum(lane.drawn + lane.count for lane in self.lanes.values())
+        readers = [stream.batching.reader for stream in self.streams]
+        return of_lanes + sum(reader.count for reader in readers if reader is not None)
+
     def _rows(self) -> list[EpochReader]:
         of_streams = [stream.batching.reader for stream in self.streams]
         return [lane.rows for lane in self.lanes.values()] + [rows for rows in of_streams if rows is not None]
@@ -341,14 +348,16 @@ class LaneBatching(Batching):
 
     def chunks(self, position: Any) -> Generator[ArrayChunk]:
         """All chunks from a position on; ValueError if the epochs never end, and have no batch of this worker."""
+        has_had_batches = position.epoch > 0 or position.delivered > 0  # in this epoch or an earlier one
         while self._options.epochs is None or position.epoch < self._options.epochs:
-            count = 0
+            count = drawn_rows = 0
             self.reader = self._lanes = lanes = LaneReader()
             with closing(lanes):
                 self._epoch, self._marks, self._lacks = position.epoch, position.marks, None
                 self._parts = self._parts_of(position.epoch)
                 make = self._batches_of_parts if self._options.arranges else self._chunks_of_steps
                 for chunk in make(position):
+                    drawn_rows += chunk.rows
                     count += chunk.rows if chunk.kept is None else len(chunk.kept)
                     yield chunk
                     if chunk.error is not None:
@@ -357,10 +366,17 @@ class LaneBatching(Batching):
                 report.skipped.warn(self.epochs.damage.append)
             if self._lacks is not None:
                 return
-            if not count and not position.delivered and self._options.epochs is None:
-                self._refuse_endless(lanes)
+            has_had_batches = has_had_batches or count > 0
+            is_empty = not count and not position.delivered and self._options.epochs is None
+            if is_empty and not self._may_have_batches_later(lanes, position.epoch, has_had_batches):
+                if not drawn_rows:  # else a warning says that rows were left out
+                    lanes.count = lanes.rows_found if self._order.rows is None else self._order.rows
+                    self._refuse_endless(lanes)
                 return
             position = self._order.begin(position.epoch + 1, self._seat.worker)
+
+    def _epochs_differ(self, reader: EpochReader) -> bool:
+        return self._order.parts > 1 or super()._epochs_differ(reader)  # each epoch deals files to parts anew
 
     def _parts_of(self, epoch: int) -> Sequence[Epochs]:
         """The parts of an epoch."""
@@ -748,9 +764,8 @@ class LaneBatching(Batching):
                 continue
             marks[int(part)] = stream.number, stream.position()
             progress = _BatchProgress(order, replace(position, ahead=seat.workers - 1, marks={}), dict(marks))
-            yield _BatchOfPart(
-                1 if chunk.rows else 0, [], progress, error=stream.error(), inner=chunk, first=stream.first
-            )
+            rows, kept = (1 if chunk.rows else 0), (np.empty(0, np.int64) if stream.is_left_out else None)
+            yield _BatchOfPart(rows, [], progress, error=stream.error(), kept=kept, inner=chunk, first=stream.first)
 
     def _open_batches(self, part: int, row: int) -> _PartBatches:
         """The batches of a part, from its mark or its start on."""
@@ -819,6 +834,12 @@ class _PartBatches:
             self.number += 1
             if self.number > number or self.error() is not None:
                 return self._chunk
+
+    @property
+    def is_left_out(self) -> bool:
+        """True if all rows of the last batch were left out."""
+        kept = None if self._chunk is None else self._chunk.kept
+        return kept is not None and bool(kept.searchsorted(self.first) == kept.searchsorted(self._end))
 
     def error(self) -> Exception | None:
         """The error to be raised after the last batch."""

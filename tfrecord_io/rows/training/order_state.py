@@ -138,6 +138,12 @@ def read_states(
     for state in all_states:
         if _order_of(state) != _order_of(first):
             raise ValueError("state= is a list of states of different reads: pass those of one")
+        if state["epoch"] != position.epoch and position.delivered:
+            epochs = f"epochs {state['epoch']} and {position.epoch}"
+            raise ValueError(
+                f"state= is a list of states of {epochs}: pass states of one step; where rows are not counted, "
+                "uneven= gives all ranks as many steps"
+            )
         marks |= _position(state).marks if state["epoch"] == position.epoch else {}
     seed = identity.read_seed(first, options.seed, _free(identity))
     (lanes, turns), rows = first["parts"], first["rows"]
