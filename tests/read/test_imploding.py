@@ -87,6 +87,35 @@ def test_nan_is_one_key() -> None:
     assert found["x"].to_pylist() == [[1, 2], [3]]
 
 
+IN_NESTED = {
+    "struct": lambda array: pa.StructArray.from_arrays([array], ["t"]),
+    "list": lambda array: pa.ListArray.from_arrays(pa.array(range(len(array) + 1), pa.int32()), array),
+    "list of lists": lambda array: IN_NESTED["list"](IN_NESTED["list"](array)),
+    "struct of lists": lambda array: IN_NESTED["struct"](IN_NESTED["list"](array)),
+    "map": lambda array: pa.MapArray.from_arrays(range(len(array) + 1), ["k"] * len(array), array),
+}
+
+
+@pytest.mark.parametrize("nested", IN_NESTED)
+@pytest.mark.parametrize(
+    ("type_", "numbers"),
+    [
+        (pa.time64("ns"), [1, 2, 2, None]),
+        (pa.timestamp("ns"), [10**18 + 1, 10**18 + 2, 10**18 + 2, None]),
+        (pa.timestamp("s"), [2**50, 2**50 + 1, 2**50 + 1, None]),
+        (pa.timestamp("s", tz="Europe/Paris"), [1603585800, 1603589400, 1603589400, None]),  # 02:30 twice
+        (pa.duration("s"), [2**50, 2**50 + 1, 2**50 + 1, None]),
+        (pa.date32(), [2**30, 2**30 + 1, 2**30 + 1, None]),
+    ],
+    ids=str,
+)
+def test_times_in_nested_keys_are_grouped_as_plain_ones(nested: str, type_: pa.DataType, numbers: list[Any]) -> None:
+    times = pa.array(numbers, pa.int32() if type_ == pa.date32() else pa.int64()).view(type_)
+    for keys in (times, IN_NESTED[nested](times)):
+        found = tfr.formats.implode(pa.table({"k": keys, "v": [1, 2, 3, 4]}), lists="v").read_all()
+        assert found["v"].to_pylist() == [[1], [2, 3], [4]]
+
+
 def test_null_lists_become_empty_ones() -> None:
     """`explode` gives both a row without a step."""
     table = pa.table({"id": [1, 2], "steps/x": pa.array([None, []], pa.list_(pa.int64()))})

@@ -50,6 +50,7 @@ _HOMES = {
     "to_pandas": "arrow.output.to_pandas",  # The DataFrame of a table
     "JsonRows": "arrow.output.to_python",  # The rows of a table as lines of JSON
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
+    "python_values": "arrow.output.to_python",  # All values of an array for Python, none of them changed
     "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowHashes": "row_hashes",  # Hashes of rows, of 128 bits each

@@ -44,6 +44,7 @@ from tfrecord_io.columns.arrow.output.to_numpy import TensorLists as TensorLists
 from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import JsonRows as JsonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
+from tfrecord_io.columns.arrow.output.to_python import python_values as python_values
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.plain_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
@@ -138,6 +139,7 @@ __all__ = [
     "plain_array",
     "plain_layout",
     "plan_columns",
+    "python_values",
     "reads_companions",
     "record_dimension",
     "refuse_duckdb_types",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import check_keywords
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import Column, empty_batch, int64_array, selectable
+from tfrecord_io.columns import Column, empty_batch, int64_array, python_values, selectable
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read.exploding import Steps, list_columns, open_rows
 from tfrecord_io.typing import FilesLike, TableLike
@@ -156,6 +156,6 @@ def _changes(array: pa.Array) -> Array:
         codes = Column.hashable(values).dictionary_encode(null_encoding="encode")
         numbers = np.asarray(codes.indices)
     except (pa.ArrowNotImplementedError, pa.ArrowTypeError):  # lists, structs
-        texts = pa.array(map(repr, values.to_pylist()), pa.string())
+        texts = pa.array(map(repr, python_values(values)), pa.string())
         numbers = np.asarray(texts.dictionary_encode().indices)
     return np.asarray(numbers[1:] != numbers[:-1])
