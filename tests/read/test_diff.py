@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import tempfile
 import time
 from collections import Counter
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -110,7 +114,14 @@ def test_damage_raises(engine: str, tmp_path: Path) -> None:
         tfr.diff(tmp_path / "a", tmp_path / "b")
 
 
-SAME = [0, 0.0, -0.0, False, 1, 1.0, True, 2**53 + 1, float(2**53), 1e300, 0.5, float("inf"), float("nan"), None, "0"]
+TIMES = [dt.datetime(2020, 10, 25, hour, 30, tzinfo=dt.UTC) for hour in (0, 1)]  # both are 02:30 in Paris
+SAME: list[Any] = [0, 0.0, -0.0, False, 1, 1.0, True, 2**53 + 1, float(2**53), 1e300, 0.5]
+SAME += [float("inf"), float("nan"), None, "0"]
+SAME += [Decimal("0.00"), Decimal("0.5"), Decimal("0.50"), Decimal("0.1"), 0.1, Decimal(2**53 + 1), Decimal("1e300")]
+SAME += [time.astimezone(ZoneInfo(zone)) for zone in ("UTC", "Europe/Paris") for time in TIMES] + [pd.NaT]
+SAME += [time.replace(tzinfo=None) for time in TIMES] + [pd.Timestamp(TIMES[0]), pd.Timestamp(1, tz="UTC")]
+SAME += [np.datetime64(2**50, "s"), np.datetime64(2**50 * 1000, "ms"), np.datetime64(2**50, "ms")]
+SAME += [dt.timedelta(0), np.timedelta64(2**50, "s"), np.timedelta64(2**50 * 1000, "ms"), pd.Timedelta(1, "ns")]
 VALUES = st.recursive(st.sampled_from(SAME), lambda inner: st.lists(inner, max_size=3))
 
 
@@ -169,6 +180,61 @@ def test_equal_values_of_other_types_are_equal(how: dict[str, Any], tmp_path: Pa
     report = tfr.diff(tmp_path / "a", tmp_path / "b", **how)
     assert [d.column for d in report.schema] == ["n", "v"]
     assert report.differing == 0
+
+
+def times(unit: str, *zone: str) -> pa.Array:
+    """Also the hour that clocks in Paris repeat, and one beyond the dates of Python."""
+    seconds = pa.array([0, 1603585800, 1603589400, None, *[2**40] * (unit == "s")], pa.timestamp("s"))
+    return seconds.cast(pa.timestamp(unit)).cast(pa.timestamp(unit, *zone))
+
+
+DECIMALS = [Decimal("1.5"), Decimal("-2"), None, Decimal(10**15) + Decimal("0.1")]
+SAME_VALUES = {
+    "units": (times("us"), times("ns")),
+    "zones": (times("us", "UTC"), times("us", "Europe/Paris")),
+    "a zone that Python does not know": (times("us", "UTC"), times("ns", "Mars/Olympus")),
+    "far times": (times("s"), pa.concat_arrays([times("ms"), pa.array([2**40 * 1000], pa.timestamp("ms"))])),
+    "durations": (pa.array([1, 2], pa.duration("us")), pa.array([1000, 2000], pa.duration("ns"))),
+    "far durations": (pa.array([2**50], pa.duration("s")), pa.array([2**50 * 1000], pa.duration("ms"))),
+    "scales": (pa.array(DECIMALS, pa.decimal128(20, 1)), pa.array(DECIMALS, pa.decimal128(38, 2))),
+    "decimals and integers": (pa.array([1, -2, None]).cast(pa.decimal128(25, 1)), pa.array([1, -2, None])),
+    "decimals and floats": (pa.array([1.5, 0.25]).cast(pa.decimal128(10, 2)), pa.array([1.5, 0.25])),
+}
+
+
+@pytest.mark.parametrize("in_lists", [False, True])
+@pytest.mark.parametrize("pair", SAME_VALUES)
+def test_equal_values_are_equal_in_order_and_by_hash(pair: str, in_lists: bool, tmp_path: Path) -> None:
+    for name, values in zip("ab", SAME_VALUES[pair], strict=True):
+        lists = pa.ListArray.from_arrays(pa.array(range(len(values) + 1), pa.int32()), values)
+        tfr.write_tfrecord(pa.table({"k": lists if in_lists else values}), tmp_path / name, float64="raw")
+    for how in ({}, {"any_order": True}, {"key": "k"}):
+        assert tfr.diff(tmp_path / "a", tmp_path / "b", **how).differing == 0
+
+
+@pytest.mark.parametrize("how", [{}, {"any_order": True}, {"key": "k"}])
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (times("us", "Europe/Paris")[1:2], times("us", "Europe/Paris")[2:3]),  # 02:30 twice
+        (times("us", "UTC")[:1], times("us")[:1]),
+        (pa.array([0.1]).cast(pa.decimal128(3, 1)), pa.array([0.1])),  # the float is a little more
+        (pa.array([1], pa.timestamp("us")), pa.array([1001], pa.timestamp("ns"))),
+    ],
+    ids=str,
+)
+def test_other_values_differ_in_order_and_by_hash(a: pa.Array, b: pa.Array, how: dict, tmp_path: Path) -> None:
+    for name, values in (("a", a), ("b", b)):
+        tfr.write_tfrecord(pa.table({"k": values}), tmp_path / name, float64="raw")
+    assert tfr.diff(tmp_path / "a", tmp_path / "b", **how).differing == (2 if how else 1)
+
+
+@pytest.mark.parametrize("how", [{}, {"any_order": True}, {"key": "n"}])
+def test_nan_equals_nan_in_maps(how: dict[str, Any], tmp_path: Path) -> None:
+    maps = pa.array([[("k", float("nan"))], [("k", 1.0)]], pa.map_(pa.string(), pa.float32()))
+    for name in "ab":
+        tfr.write_tfrecord(pa.table({"n": [1, 2], "m": maps}), tmp_path / name)
+    assert tfr.diff(tmp_path / "a", tmp_path / "b", **how).equal
 
 
 def test_memory_of_a_record_is_the_documented_one(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,9 @@ from tfrecord_io.store import Source
 from tfrecord_io.typing import InputPath, ProgressLike, StorageLike
 
 _DIGEST_BYTES = RowHashes.DTYPE.itemsize
+_EPOCH, _EPOCH_UTC = dt.datetime(1970, 1, 1), dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}  # in units of NumPy
+_SIMPLE = (int, float, str, bytes, Decimal)  # of which `==` compares two of one type as `_canonical` does
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +151,9 @@ def diff(
     """Compare two datasets: columns and types, numbers of records, and the values of each record.
 
     Records are compared by the values of the columns that both have, not by their bytes: the order of features in a
-    record, compression and shards make no difference. NaN equals NaN, and -0.0 equals 0.0. Regardless of order, values
-    and keys are compared by hashes of 128 bits.
+    record, compression and shards make no difference. NaN equals NaN, and -0.0 equals 0.0. Values of columns of two
+    types may be equal: 1, 1.0 and a decimal 1.00, or one instant in two units or time zones. Regardless of order,
+    values and keys are compared by hashes of 128 bits.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "s": ["a", "b", "c"]}, "a.tfrecord")
@@ -480,11 +486,11 @@ def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
 
 def _is_equal(a: Any, b: Any) -> bool:
     """True if two values are equal, NaN to itself."""
-    if isinstance(a, list) and isinstance(b, list):
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_is_equal, a, b))
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_is_equal(a[key], b[key]) for key in a)
-    return bool(a == b) or bool(a is not None and b is not None and a != a and b != b)
+    if isinstance(a, _SIMPLE) and type(a) is type(b) and a == b:  # fast, as most are
+        return True
+    return bool(_canonical(a) == _canonical(b))
 
 
 def _show_difference(a: Any, b: Any) -> tuple[str, str]:
@@ -511,11 +517,40 @@ def _digest(value: Any) -> bytes:
 
 
 def _canonical(value: Any) -> Any:
-    """Choose one representative of all values equal by `_is_equal`, such as -0.0, 0.0, 0 and False."""
+    """Choose one representative of all values that count as equal, such as -0.0, 0.0, 0, False and Decimal("0.00").
+
+    Equal ones have the same repr. Times are counted in nanoseconds; a time of a zone is that in UTC.
+    """
+    if isinstance(value, bool):
+        return int(value)
+    if value is None or isinstance(value, int | str | bytes):
+        return value
     if isinstance(value, list | tuple):
         return [_canonical(item) for item in value]
     if isinstance(value, dict):
         return {key: _canonical(value[key]) for key in sorted(value)}
+    if value != value:  # NaN, NaT
+        return (str(value).lower(),)
     if isinstance(value, float | np.floating):
         return int(value) if value.is_integer() else float(value)
-    return int(value) if isinstance(value, bool) else value
+    if isinstance(value, Decimal):
+        numerator, denominator = value.as_integer_ratio()
+        rounded = numerator if denominator == 1 else numerator / denominator
+        return rounded if rounded == value else (numerator, denominator)
+    if isinstance(value, dt.datetime):
+        if value.tzinfo is None:
+            return ("time", _nanoseconds(value - _EPOCH))
+        return ("instant", _nanoseconds(value - _EPOCH_UTC))
+    if isinstance(value, np.datetime64):  # beyond Python's dates, or of a zone that it does not know
+        return ("instant", _nanoseconds(value))
+    if isinstance(value, dt.timedelta | np.timedelta64):
+        return ("duration", _nanoseconds(value))
+    return value
+
+
+def _nanoseconds(duration: dt.timedelta | np.timedelta64 | np.datetime64) -> int:
+    """A duration of Python, pandas or NumPy in nanoseconds; of a time of NumPy, the one since 1970."""
+    if isinstance(duration, np.timedelta64 | np.datetime64):
+        return int(duration.astype(np.int64)) * _NANOSECONDS[np.datetime_data(duration.dtype)[0]]
+    microseconds = (duration.days * 86_400 + duration.seconds) * 10**6 + duration.microseconds
+    return microseconds * 1000 + getattr(duration, "nanoseconds", 0)  # which those of pandas have
