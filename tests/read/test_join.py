@@ -207,6 +207,28 @@ def test_keys_of_half_floats(tmp_path: Path) -> None:
     assert tfr.join(tmp_path / "x.tfrecord", table, on="k").read_all()["n"].to_pylist() == [2, 1]
 
 
+DECIMALS = [pa.decimal32(5, 1), pa.decimal64(9, 2), pa.decimal128(20, 1), pa.decimal256(50, 3)]
+
+
+@pytest.mark.parametrize("as_categories", [False, True])
+@pytest.mark.parametrize("other", [*DECIMALS, pa.float64()], ids=str)
+@pytest.mark.parametrize("type_", [*DECIMALS, pa.float64()], ids=str)
+def test_keys_of_decimals(tmp_path: Path, type_: pa.DataType, other: pa.DataType, as_categories: bool) -> None:
+    keys, others = pa.array([1.5, 2, None, 0.5]).cast(type_), pa.array([0, 0.5, None, 1.5]).cast(other)
+    if as_categories:
+        others = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 3]), pa.array([0, 0.5, 9, 1.5]).cast(other))
+    tfr.write_tfrecord(pa.table({"k": keys}), tmp_path / "x.tfrecord", float64="raw")
+    joined = tfr.join(tmp_path / "x.tfrecord", pa.table({"k": others, "n": [0, 1, 2, 3]}), on="k").read_all()
+    assert joined["n"].to_pylist() == [3, None, None, 1]
+
+
+@pytest.mark.parametrize("type_", DECIMALS, ids=str)
+def test_integers_are_joined_to_decimals(tmp_path: Path, type_: pa.DataType) -> None:
+    tfr.write_tfrecord({"k": [1, 2]}, tmp_path / "x.tfrecord")
+    table = pa.table({"k": pa.array([2.0]).cast(type_), "n": [7]})
+    assert tfr.join(tmp_path / "x.tfrecord", table, on="k").read_all()["n"].to_pylist() == [None, 7]
+
+
 def test_the_time_for_names_is_in_proportion_to_their_number() -> None:
     records, table = (pa.schema([("k", pa.int8()), *((f"{x}{i}", pa.int8()) for i in range(10_000))]) for x in "ab")
     begin = time.process_time()

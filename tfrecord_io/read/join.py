@@ -243,14 +243,14 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
     if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
         raise FeatureTypeError(reason, feature=name, hint=advice)
     try:
-        plain = column.cast(type_)
+        plain = Column.hashable(column).cast(type_)  # Arrow (26.0) casts no decimal32 to integers
         is_part = pa.types.is_date(type_) or pa.types.is_time(type_)  # Arrow (26.0) drops the rest of a timestamp
         if is_part and pa.types.is_temporal(column.type) and plain.cast(column.type) != column:
             raise pa.ArrowInvalid("a time is not midnight" if pa.types.is_date(type_) else "the dates would be lost")
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise FeatureTypeError(f"{reason}: {error}", feature=name, hint=advice) from error
-    if pa.types.is_float16(type_):  # Arrow (26.0) does not add them
-        plain, type_ = plain.cast(pa.float32()), pa.float32()
+    plain = Column.hashable(plain)
+    type_ = plain.type
     if pa.types.is_floating(type_):
         plain = pc.if_else(pc.is_nan(plain), pa.scalar(nan).cast(type_), plain)  # Arrow (26.0) compares the bits of NaN
         return pc.add(plain, pa.scalar(0.0).cast(type_))  # -0.0 becomes 0.0
