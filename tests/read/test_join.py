@@ -175,6 +175,14 @@ def test_what_cannot_be_joined(tmp_path: Path) -> None:
         tfr.join(path, {"id": [1]}, on=[])
 
 
+@pytest.mark.parametrize("type_", [pa.timestamp("s"), pa.timestamp("s", "UTC"), pa.duration("s")], ids=str)
+def test_a_repeated_key_that_python_cannot_hold_is_named(tmp_path: Path, type_: pa.DataType) -> None:
+    keys = pa.array([0, 2**50, 2**50], type_)
+    tfr.write_tfrecord(pa.table({"k": keys}), tmp_path / "a.tfrecord")
+    with pytest.raises(ValueError, match=r"rows 1 and 2 of the table have the key np.\w+64\('?\d.*: expected each key"):
+        tfr.join(tmp_path / "a.tfrecord", pa.table({"k": keys, "n": [1, 2, 3]}), on="k")
+
+
 LAYOUTS = {
     "view": pa.array(["b"], pa.string_view()),
     "run-ends": pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(["b"])),

@@ -205,7 +205,8 @@ class _Keys:
         repeated = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
         if len(repeated):
             row, second_row = self._order[repeated[0] : repeated[0] + 2].tolist()
-            key = ", ".join(repr(column[row].as_py()) for _, column, _ in columns)
+            values = [Column(column.type).python_rows(column.slice(row, 1))[0] for _, column, _ in columns]
+            key = ", ".join(map(repr, values))
             raise ValueError(f"rows {row} and {second_row} of the table have the key {key}: expected each key once")
 
     def _combine_codes(self, codes: list[Array]) -> Array:
