@@ -80,6 +80,8 @@ COLUMNS: dict[str, tuple[pa.DataType, list[Any], list[Any]]] = {
     "float32": (pa.float32(), [*map(single, FLOATS), math.nan], [*floats_near(FLOATS, np.float32), 0, 1]),
     "float64": (pa.float64(), [*FLOATS, math.nan], [*floats_near(FLOATS, np.float64), 0, 1]),
     "decimal": (pa.decimal128(5, 2), PRICES, [*numbers_near(PRICES, Decimal("0.001")), 0]),
+    "decimal32": (pa.decimal32(5, 2), PRICES, [*numbers_near(PRICES, Decimal("0.001")), 0]),
+    "decimal64": (pa.decimal64(5, 2), PRICES, [*numbers_near(PRICES, Decimal("0.001")), 0]),
     "bool": (pa.bool_(), [True, False], [True, False]),
     "text": (pa.string(), TEXTS, texts_near(TEXTS)),
     "categories": (pa.dictionary(pa.int8(), pa.string()), TEXTS, texts_near(TEXTS)),

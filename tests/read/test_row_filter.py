@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -202,3 +203,58 @@ def test_float16_is_compared(tmp_path: Path, condition: Any, expected: list[int]
     rows = {"n": range(5), "x": x, "y": np.array([0.5, 2, 0, 0, 0], np.float32)}
     tfr.write_tfrecord(rows, tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord", filters=condition)["n"].to_pylist() == expected
+
+
+SMALL_NUMBERS = [pa.float16(), pa.decimal32(5, 1), pa.decimal64(9, 2)]
+
+
+@pytest.mark.parametrize("as_categories", [False, True])
+@pytest.mark.parametrize("type_", SMALL_NUMBERS, ids=str)
+@pytest.mark.parametrize(
+    ("operator", "operand"),
+    [
+        ("==", Decimal("1.50")),
+        ("==", 1.25),  # which no decimal32(5, 1) is
+        ("!=", Decimal("1.5")),
+        ("<", 2),
+        (">=", 1.5),
+        ("<=", Decimal(10) ** 30),
+        ("between", (Decimal(-4), 1.5)),
+        ("in", [Decimal("1.50"), 3, None]),
+        ("not in", [Decimal("1.50"), Decimal("1e9")]),
+        ("is null", None),
+    ],
+)
+def test_small_numbers_are_compared_as_wider_ones(
+    tmp_path: Path, operator: str, operand: Any, type_: pa.DataType, as_categories: bool
+) -> None:
+    numbers = pa.array([1.5, 2, -3.5, None])
+    found = []
+    for values in (numbers, numbers.cast(type_)):
+        if as_categories:
+            values = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, None], pa.int8()), values[:3])
+        path = tmp_path / str(len(found))
+        tfr.write_tfrecord(pa.table({"x": values, "n": range(4)}), path, float64="raw")
+        found.append(tfr.read_table(path, filters=[("x", operator, operand)])["n"].to_pylist())
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("type_", SMALL_NUMBERS, ids=str)
+def test_small_numbers_in_structs_and_lists_are_compared(tmp_path: Path, type_: pa.DataType) -> None:
+    numbers = pa.array([1.5, 2, 1.5]).cast(type_)
+    categories = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.int8()), numbers[:2])
+    missing = pa.array([False, False, True])
+    struct = pa.StructArray.from_arrays([numbers, categories], ["x", "c"], mask=missing)
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3], pa.int32()), categories)
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table({"s": struct, "l": lists, "n": range(3)}), path)
+
+    def found(filters: Any) -> list[int]:
+        return tfr.read_table(path, filters=filters)["n"].to_pylist()
+
+    for name in "xc":
+        assert found(f("s", name) == 1.5) == [0]
+        assert found(f("s", name).isin([2.0, 7.0])) == [1]
+        assert found(~(f("s", name) > 1.5)) == [0]
+    assert found([("l", "contains", Decimal("2.0"))]) == [0]
+    assert found([("l", "contains", 1)]) == []

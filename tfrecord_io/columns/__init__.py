@@ -28,7 +28,7 @@ _HOMES = {
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks that encode pieces
     "DecodedCells": "arrow.encodings.tensor_encoding",  # Cells of a column, decoded
     "TensorEncoding": "arrow.encodings.tensor_encoding",  # A tensor encoding
-    "cast_comparable_columns": "arrow.evaluate_condition",  # Turn columns of float16 into float32
+    "cast_comparable_columns": "arrow.evaluate_condition",  # Turn float16, decimal32 and decimal64 into wider types
     "evaluate_simple": "arrow.evaluate_condition",  # The values of a simple condition, None of others
     "ImageHeader": "arrow.image_header",  # The form of an encoded image, as stored
     "pillow": "arrow.image_header",  # The module PIL.Image

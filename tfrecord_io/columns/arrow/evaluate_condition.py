@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Condition, Operator
-from tfrecord_io.columns.schema.types import EXTENSIONS, is_value_extension
+from tfrecord_io.columns.schema.types import EXTENSIONS, hashable, is_value_extension
 
 _OF_BOOLS = frozenset(["and_kleene", "or_kleene", "invert"])
 
@@ -91,20 +91,41 @@ def is_compared_as_storage(type_: pa.DataType) -> bool:
     return is_value_extension(type_)
 
 
-def float16_as_float32(values: Any) -> Any:
-    """A value, or values, of float16 as float32; see `cast_comparable_columns`."""
-    return values.cast(pa.float32()) if t.is_float16(values.type) else values
+def is_comparable(type_: pa.DataType) -> bool:
+    """False for numbers that Arrow (26.0) does not compare, or not by all functions."""
+    return not (t.is_float16(type_) or t.is_decimal32(type_) or t.is_decimal64(type_))
+
+
+def comparable(values: Any) -> Any:
+    """A value, or values, in a type that has all of their values and `is_comparable`."""
+    return values if is_comparable(values.type) else hashable(values)
 
 
 def cast_comparable_columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Turn columns of float16 into float32, which has all of their values: Arrow (26.0) compares no float16.
+    """Turn float16 into float32, and decimal32 and decimal64 into decimal128, also in dictionaries and structs.
 
     Columns of an extension type that `is_compared_as_storage` are that.
     """
     for at, field in enumerate(batch.schema):
-        if is_compared_as_storage(field.type):
-            field = field.with_type(field.type.storage_type)
-            batch = batch.set_column(at, field, batch.column(at).storage)
-        if t.is_float16(field.type):
-            batch = batch.set_column(at, field.with_type(pa.float32()), float16_as_float32(batch.column(at)))
+        column = _cast_comparable(batch.column(at))
+        if column.type != field.type:
+            batch = batch.set_column(at, field.with_type(column.type), column)
     return batch
+
+
+def _cast_comparable(array: pa.Array) -> pa.Array:
+    if is_compared_as_storage(array.type):
+        return _cast_comparable(array.storage)
+    if t.is_dictionary(array.type):
+        values = array.dictionary
+        cast = comparable(values)
+        return array if cast is values else pa.DictionaryArray.from_arrays(array.indices, cast)
+    if t.is_struct(array.type):
+        fields = [array.field(at) for at in range(array.type.num_fields)]
+        casts = list(map(_cast_comparable, fields))
+        types = [cast.type for cast in casts]
+        if types == [field.type for field in fields]:
+            return array
+        changed = [child.with_type(type_) for child, type_ in zip(array.type, types, strict=True)]
+        return pa.StructArray.from_arrays(casts, fields=changed, mask=array.is_null())
+    return comparable(array)

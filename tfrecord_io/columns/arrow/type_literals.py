@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.base import Condition, Operator, printable
-from tfrecord_io.columns.arrow.evaluate_condition import float16_as_float32, is_compared_as_storage
+from tfrecord_io.columns.arrow.evaluate_condition import comparable, is_comparable, is_compared_as_storage
 from tfrecord_io.columns.arrow.exact_numbers import exact_comparison, exact_members, is_number
 from tfrecord_io.columns.arrow.parse_times import NotOneTimeError, assign_zone, parse_text
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
@@ -151,18 +151,18 @@ def _check_literal(value: pa.Scalar, field: pa.Field) -> None:
 def _retype_comparison(part: Condition, field: pa.Field) -> Condition:
     column, literal = part.arguments
     assert literal.value is not None
-    if literal.value.type == field.type and not t.is_float16(field.type):
+    if literal.value.type == field.type and is_comparable(field.type):
         return part
     _check_literal(literal.value, field)
     converted = _parse_literal(literal.value, field)
     exact = exact_comparison(part.name, literal.value if converted is None else converted, field.type)
     if exact is not None:
-        compared = column if exact[1] is None else Condition("literal", value=float16_as_float32(exact[1]))
+        compared = column if exact[1] is None else Condition("literal", value=comparable(exact[1]))
         return Condition("call", exact[0], arguments=(column, compared))
-    if converted is None and not t.is_float16(literal.value.type):
+    if converted is None and is_comparable(literal.value.type):
         return part
     compared = literal.value if converted is None else converted
-    return part.replace_arguments([column, Condition("literal", value=float16_as_float32(compared))])
+    return part.replace_arguments([column, Condition("literal", value=comparable(compared))])
 
 
 def _retype_members(part: Condition, field: pa.Field) -> Condition:
@@ -189,9 +189,9 @@ def _retype_members(part: Condition, field: pa.Field) -> Condition:
     if are_floats and (typed.drop_null().to_numpy(zero_copy_only=False) == 0).any():
         zeros = np.array([0.0, -0.0], typed.type.to_pandas_dtype())  # which are equal, but not as members
         members = pa.concat_arrays([typed, pa.array(zeros, typed.type)])
-    if members is None and not t.is_float16(typed.type):
+    if members is None and is_comparable(typed.type):
         return part
-    members = float16_as_float32(typed if members is None else members)
+    members = comparable(typed if members is None else members)
     children = dict(part.value.items())
     children["value_set"] = pa.ListArray.from_arrays([0, len(members)], members)[0]
     arrays = [pa.repeat(child, 1) for child in children.values()]
