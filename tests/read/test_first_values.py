@@ -24,7 +24,7 @@ def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RecordMap, "LARGE", 1000)
     monkeypatch.setattr(stored_record, "_SMALL", 100)
     monkeypatch.setattr(stored_record, "_CUT", 400)
-    monkeypatch.setattr(row_filter, "_MOST_CHARACTERS", 90)
+    monkeypatch.setattr(row_filter, "_MOST_BYTES", 90)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # text follows from the first ones that differ.
 _PRESENCE = frozenset(["is_valid", "is_null"])
 _BY_BEGINNING = _PRESENCE | Operator.COMPARISONS | {"starts_with", "is_in", "and_kleene", "or_kleene", "invert"}
-_MOST_CHARACTERS = 16_000
+_MOST_BYTES = 16_000  # of literals
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class RowFilter:
     def judges_by_first_values(self, schema: Schema) -> list[str]:
         """The columns of which the condition needs the first values, or bytes, of a cell alone.
 
-        It compares bytes or text with literals of at most 16,000 characters, or asks whether there is a value.
+        It compares bytes or text with literals of at most 16,000 bytes, or asks whether there is a value.
         """
         parts = [*self.condition.walk()]
         values = [part.value for part in parts if part.value is not None]
-        is_short = sum(len(str(value.as_py())) for value in values) <= _MOST_CHARACTERS
+        is_short = sum(pa.repeat(value, 1).nbytes for value in values) <= _MOST_BYTES
         by_beginning = is_short and self.condition.functions <= _BY_BEGINNING
         names = set(schema.names)
         fields = [schema[name] for name in self.columns if by_beginning and name in names]

@@ -158,6 +158,23 @@ def test_filters_on_times(tmp_path: Path) -> None:
     assert len(pickle.loads(pickle.dumps(early)).to_table()) == 2
 
 
+@pytest.mark.parametrize("type_", [pa.duration("s"), pa.timestamp("s"), pa.timestamp("s", "UTC")], ids=str)
+def test_filters_on_times_that_python_cannot_hold(tmp_path: Path, type_: pa.DataType) -> None:
+    times = pa.array([0, *range(2**50, 2**50 + 200)], type_)
+    tfr.write_tfrecord(pa.table({"t": times, "text": ["a"] * 201}), tmp_path / "a")
+    members = f("t").isin(times[1:101])
+    for filters, count in ((f("t") == times[1], 1), (~(f("t") < times[1]), 200), (members, 100)):
+        dataset = tfr.dataset(tmp_path / "a", filters=filters & (f("text") == "a"))
+        assert tfr.count(dataset) == count
+        assert len(dataset.to_table()) == count
+        assert len(pickle.loads(pickle.dumps(dataset)).to_table()) == count
+        assert " rows where " in repr(dataset)
+        assert dataset.explain().filters
+        with tfr.open_random(tmp_path / "a") as records:
+            assert len(records.select(filters)) == count
+    assert condition_of(members).key != condition_of(f("t").isin(times[2:102])).key
+
+
 @pytest.mark.parametrize(
     ("values", "expected"), [(["a"], [False, False]), (["a", None], [True, True]), ([1.5], [False, False])]
 )

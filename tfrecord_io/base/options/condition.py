@@ -13,6 +13,7 @@ import ctypes
 import hashlib
 import io
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from operator import attrgetter, itemgetter
@@ -185,8 +186,16 @@ def parse_expression(expression: pc.Expression) -> Condition:
 
 
 def _plain(part: Condition) -> tuple[Any, ...]:
-    value = None if part.value is None else (str(part.value.type), part.value.as_py())
+    value = None if part.value is None else (str(part.value.type), _exact(part.value))
     return part.kind, part.name, part.path, value, tuple(map(_plain, part.arguments))
+
+
+def _exact(value: pa.Scalar) -> Any:
+    """The value in Python, or in Arrow's bytes if there is a time or a duration that Python does not have."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return pa.record_batch([pa.repeat(value, 1)], [""]).serialize().to_pybytes()
 
 
 # ---- parts that are connected by one function, of which any number may be given
@@ -273,6 +282,10 @@ def _literal(value: pa.Scalar | None) -> str:
     if pa.types.is_temporal(type_) and not pa.types.is_duration(type_):
         kind = "DATE " if pa.types.is_date(type_) else "TIMESTAMP " if pa.types.is_timestamp(type_) else ""
         return f"{kind}'{value.cast(pa.string())}'"
+    if pa.types.is_duration(type_):
+        with suppress(OverflowError, ValueError):  # of more days than Python's have
+            return str(value.as_py())
+        return f"{value.value} {type_.unit}"
     plain = value.as_py()
     if isinstance(plain, str):
         return "'" + plain.replace("'", "''") + "'"
