@@ -43,3 +43,10 @@ def test_rows_and_cells() -> None:
     assert column.cell(array, 0).tolist() == [1, 2]
     assert len(column.tensors(array)) == 1
     assert np.asarray(Column(pa.int64()).rows(pa.array([1, 2])).values).tolist() == [1, 2]
+
+
+def test_tensors_are_not_made_of_too_few_values() -> None:
+    values = pa.array([1.0, 2.0, 3.0])
+    assert len(Column.fixed_shape_tensors(values[:0], [2, 0], 5)) == 5
+    with pytest.raises(pa.ArrowInvalid):
+        Column.fixed_shape_tensors(values, [2], 2)

@@ -74,6 +74,33 @@ def test_tensors_lose_their_first_axis(tmp_path: Path) -> None:
     assert arrays["step"].tolist() == [0, 1, 2, 0, 1, 2]
 
 
+EMPTY_SHAPES = [(0,), (0, 2), (2, 0), (0, 0)]
+
+
+@pytest.mark.parametrize("keep_empty", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bool"])
+@pytest.mark.parametrize("shape", EMPTY_SHAPES)
+def test_steps_are_counted_where_tensors_have_no_values(
+    tmp_path: Path, shape: tuple[int, ...], dtype: str, keep_empty: bool
+) -> None:
+    tfr.write_tfrecord({"steps/x": np.zeros((2, 3, *shape), dtype), "id": [1, 2]}, tmp_path / "a.tfrecord")
+    steps = tfr.explode(tmp_path / "a.tfrecord", keep_empty=keep_empty)
+    tfr.write_tfrecord(steps, tmp_path / "b.tfrecord")
+    arrays = tfr.read_arrays(tmp_path / "b.tfrecord")
+    np.testing.assert_array_equal(arrays["steps/x"], np.zeros((6, *shape), dtype), strict=True)
+    assert arrays["id"].tolist() == [1, 1, 1, 2, 2, 2]
+
+
+@pytest.mark.parametrize("shape", EMPTY_SHAPES)
+def test_steps_of_any_number_are_counted_where_tensors_have_no_values(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    schema = {"id": "int64", "steps/x": tfr.tensor("float32", (None, *shape))}
+    episodes = [np.zeros((steps, *shape), "float32") for steps in (2, 0, 3)]
+    tfr.write_tfrecord({"id": [1, 2, 3], "steps/x": episodes}, tmp_path / "a.tfrecord", schema=schema)
+    steps = tfr.explode(tfr.dataset(tmp_path / "a.tfrecord", schema=schema)).read_all()
+    assert steps.schema.field("steps/x").type == pa.fixed_shape_tensor(pa.float32(), shape)
+    assert steps["id"].to_pylist() == [1, 1, 3, 3, 3]
+
+
 def test_lists_of_different_lengths_are_named() -> None:
     table = pa.table({"steps/a": [[1], [1, 2], [3]], "steps/b": [[1], [1, 2], [3, 4]]})
     with pytest.raises(

@@ -273,6 +273,11 @@ class Column:
 
         return column_to_tensors(array, self.field)
 
+    @staticmethod
+    def fixed_shape_tensors(values: pa.Array, shape: Sequence[int], rows: int) -> pa.Array:
+        """Cut `values` into tensors of a shape, which may have no values."""
+        return buffers.fixed_shape_tensors(values, shape, rows)
+
     def cells(self, array: pa.Array) -> Array:
         """The tensors of a column as an object array of ndarrays, None where null."""
         from tfrecord_io.columns.arrow.tensor_values import column_to_cells

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -281,9 +280,8 @@ def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
         if element is not None and (element.is_extension or element.kind == "b"):
             return Column(field).flat_values(column)
         if axes:
-            inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
-            storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
-            return pa.ExtensionArray.from_storage(inner, storage)
+            steps = int(_lengths(column).sum())
+            return Column.fixed_shape_tensors(column.storage.flatten(), type_.shape[1:], steps)
     if Column(type_).is_variable_shape_tensor and Column(type_).permutation is None:
         inner_shape = [axis for axis in Column(type_).axes[1:] if axis is not None]
         if len(inner_shape) < len(Column(type_).axes) - 1:
@@ -294,8 +292,7 @@ def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             raise SchemaError(reason, feature=field.name, got=str(type_), hint=advice, hint_cli=advice_cli)
         values = column.storage.flatten()[0].flatten()
         if inner_shape:
-            storage = pa.FixedSizeListArray.from_arrays(values, math.prod(inner_shape))
-            return pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(values.type, inner_shape), storage)
+            return Column.fixed_shape_tensors(values, inner_shape, int(_lengths(column).sum()))
         if Dtype.KEY not in (field.metadata or {}):
             return values
     advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"

@@ -103,6 +103,17 @@ def test_tensors_get_an_axis(tmp_path: Path) -> None:
     assert (tfr.read_arrays(tmp_path / "b.tfrecord")["steps/image"] == parts).all()
 
 
+@pytest.mark.parametrize("pad", ["none", "edge"])
+@pytest.mark.parametrize("shape", [(0,), (0, 2), (2, 0)])
+def test_windows_of_tensors_without_values(tmp_path: Path, shape: tuple[int, ...], pad: Any) -> None:
+    tfr.write_tfrecord({"steps/x": np.zeros((2, 3, *shape), "float32"), "id": [1, 2]}, tmp_path / "a.tfrecord")
+    windows = tfr.windows(tmp_path / "a.tfrecord", length=2, pad=pad)
+    count = 4 if pad == "none" else 6
+    assert windows.to_table()["id"].to_pylist() == [1] * (count // 2) + [2] * (count // 2)
+    (batch,) = windows.iter_arrays(batch_size=count)
+    np.testing.assert_array_equal(batch["steps/x"], np.zeros((count, 2, *shape), "float32"), strict=True)
+
+
 def test_tensors_may_have_as_many_steps_as_their_episode(tmp_path: Path) -> None:
     states = [np.arange(3 * n, dtype="float32").reshape(n, 3) + 100 * n for n in (5, 0, 9)]
     numbers = [state[:, 0].astype("int64") for state in states]

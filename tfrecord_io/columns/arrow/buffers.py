@@ -85,6 +85,20 @@ def list_array(
     return pa.Array.from_buffers(type_, rows, buffers, nulls, children=[values])
 
 
+def fixed_shape_tensors(values: pa.Array, shape: Sequence[int], rows: int) -> pa.Array:
+    """Cut `values` into tensors of a shape, which may have no values.
+
+    Of these, ``FixedSizeListArray.from_arrays`` would not know the number.
+
+    >>> fixed_shape_tensors(pa.array([1, 2, 3, 4]), [2], 2).storage.to_pylist()
+    [[1, 2], [3, 4]]
+    """
+    type_ = pa.fixed_shape_tensor(values.type, list(shape))
+    storage = pa.Array.from_buffers(type_.storage_type, rows, [None], 0, children=[values])
+    storage.validate()  # there are as many values: a read beyond them would end the process
+    return pa.ExtensionArray.from_storage(type_, storage)
+
+
 def _validity(nulls: int, validity: Array | None) -> pa.Buffer | None:
     return pa.py_buffer(validity) if nulls and validity is not None else None
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, MIB, LateTypes, cached_property, printable
 from tfrecord_io.bytes import Array
-from tfrecord_io.columns import ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
+from tfrecord_io.columns import Column, ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
 from tfrecord_io.rows.arrays.array_options import IterOptions
@@ -267,10 +267,7 @@ def _wrap_in_lists(values: pa.Array, length: int) -> pa.Array:
     """Values in lists of `length`; tensors get an axis in front."""
     if not isinstance(values.type, pa.FixedShapeTensorType):
         return pa.FixedSizeListArray.from_arrays(values, length)
-    type_ = pa.fixed_shape_tensor(values.type.value_type, [length, *values.type.shape])
-    size = int(np.prod(type_.shape))
-    storage = pa.FixedSizeListArray.from_arrays(values.storage.flatten(), size)
-    return pa.ExtensionArray.from_storage(type_, storage)
+    return Column.fixed_shape_tensors(values.storage.flatten(), [length, *values.type.shape], len(values) // length)
 
 
 # ---- Windows as a source of rows
