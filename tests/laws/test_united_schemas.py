@@ -141,6 +141,60 @@ def test_every_reader_has_the_united_columns(
             assert (schema.names, schema.types) == (names, expected.types)
 
 
+def _stored(table: pa.Table, path: Path, form: str) -> str:
+    """Write a table as a file or a dataset, or as one that has no rows any more; returns its path."""
+    if form == "file":
+        tfr.write_tfrecord(table, file := path.with_suffix(".tfrecord"))
+        return str(file)
+    tfr.write_tfrecord(table, path, shards=1)
+    if form == "no rows":
+        tfr.delete(path, filters=[("id", ">=", 0)])
+    return str(path)
+
+
+FORMS = st.tuples(st.sampled_from(["file", "dataset", "no rows"]), datasets().map(lambda tables: tables[0]))
+
+
+@given(st.lists(FORMS, min_size=1, max_size=4), st.sampled_from(READERS))
+def test_sources_without_rows_have_their_columns(
+    tmp_path_factory: pytest.TempPathFactory, stored: list[tuple[str, pa.Table]], read: Callable[[Any], pa.Table]
+) -> None:
+    folder = tmp_path_factory.mktemp("sources")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        paths = [_stored(table, folder / f"{number}", form) for number, (form, table) in enumerate(stored)]
+        table = read(paths)
+    expected = united([one.schema for _, one in stored])
+    assert table.schema.names == expected.names
+    if read is not READERS[-1]:
+        assert table.schema.types == expected.types
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+@pytest.mark.parametrize("narrow", [lambda d: d.filter([("id", "<", 0)]), lambda d: d.limit(0), lambda d: d.offset(5)])
+def test_a_dataset_of_which_no_row_is_left_has_its_columns(
+    tmp_path: Path, narrow: Callable[[tfr.Dataset], tfr.Dataset], order: tuple[int, int]
+) -> None:
+    tables = [pa.table({"id": [300], "f": pa.array([6], pa.int32())}), pa.table({"id": pa.array([1], pa.int8())})]
+    for number, table in enumerate(tables):
+        tfr.write_tfrecord(table, tmp_path / f"{number}.tfrecord")
+    parts = [narrow(tfr.dataset(tmp_path / "0.tfrecord")), tfr.dataset(tmp_path / "1.tfrecord")]
+    both = parts[order[0]] + parts[order[1]]
+    assert both.schema == both.to_table().schema == tables[0].schema
+    assert both.to_table().to_pylist() == [{"id": 1, "f": None}]
+
+
+def test_a_schema_that_a_manifest_states_has_no_other_file_opened_for_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord({"id": [1]}, tmp_path / "dataset", shards=1)
+    for number in range(3):
+        tfr.write_tfrecord({"id": [number]}, tmp_path / f"{number}.tfrecord")
+    monkeypatch.setattr("tfrecord_io.read.plan_request.first_contents", None)
+    paths = [tmp_path / "dataset", *(tmp_path / f"{number}.tfrecord" for number in range(3))]
+    assert tfr.read_table(paths)["id"].to_pylist() == [1, 0, 1, 2]
+
+
 def test_a_column_without_a_common_type_is_an_error_only_where_it_is_read(tmp_path: Path) -> None:
     first, second = tmp_path / "1.tfrecord", tmp_path / "2.tfrecord"
     tfr.write_tfrecord({"id": [1, 2], "v": [1, 2]}, first)

@@ -239,10 +239,30 @@ class UnitedSchemas:
 
         return self.found.merge(embedded)
 
+    def unite_stated(self, embedded: EmbeddedSchema | None) -> EmbeddedSchema | None:
+        """The schema that covers `embedded`, of the first record, and those that are known without opening a file.
+
+        A source without rows has no record that carries its schema.
+        """
+        sources = self._request.all_sources
+        if sources.are_of_manifest:  # which states none, or no record was read
+            return embedded
+        stated = [(source.path, source.stated_schema) for source in sources]
+        if all(known is None for _, known in stated):
+            return embedded
+        first = None if embedded is None or embedded.content is None else (embedded.content, embedded.path)
+        contents = [known or first for path, known in stated if known or (first and path == first[1])]
+        united = unite_embedded(None, filter(None, contents))
+        return united if united is None or embedded is None else united.merge(embedded)
+
     def _find(self, embedded: EmbeddedSchema | None, begin: int) -> EmbeddedSchema | None:
 
         request, sources = self._request, self._request.all_sources
-        begins = not sources.have_stated_schemas and sources[:begin] == request.sources[:begin]
+        if sources.are_of_manifest:  # which are not looked at one by one
+            are_stated = sources.have_stated_schemas
+        else:
+            are_stated = any(source.stated_schema is not None for source in sources[:begin] or sources)
+        begins = not are_stated and sources[:begin] == request.sources[:begin]
         rest = sources[begin:] if begins else sources
         united = unite_embedded(embedded if begins else None, first_contents(rest, request.options))
         if united is None or not united.conflicts or not request.is_pruned:

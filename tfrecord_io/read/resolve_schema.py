@@ -298,8 +298,9 @@ class _Planner:
         if revision is not None:
             revision.warn_if_late()
         embedded = None if revision is None else revision.embedded
-        if self._obeys_embedded and len(request.all_sources) > 1 and not request.reads_all:
-            embedded = self._schemas.unite(embedded, begin=1)
+        if self._obeys_embedded and len(request.all_sources) > 1:
+            find = self._schemas.unite_stated if request.reads_all else partial(self._schemas.unite, begin=1)
+            embedded = find(embedded)
         return assumptions._replace(embedded=embedded)
 
     def _plan_embedded(
