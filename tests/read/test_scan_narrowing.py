@@ -19,7 +19,6 @@ from tfrecord_io.read.scan_rows import ScanRows
 
 f = pc.field
 
-
 def opened(dataset: tfr.Dataset, **keywords: Any) -> Reader:
     return ScanRows(Scan.unwrap(dataset)).open(**keywords)
 
@@ -122,6 +121,20 @@ def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:
         assert [batch["n"].to_pylist() for batch in reader] == [[2], [3]]
     assert limited.limit(1).count_rows() == 1
     assert limited.limit(0).to_table().num_rows == 0
+
+
+@pytest.mark.parametrize("filters", [[("b", "==", 1)], [("b", ">=", 0)], [("b", "==", 5)]])
+@pytest.mark.parametrize("columns", [None, ["a"], ["c", "a"], ["*", "!b"]])
+@pytest.mark.parametrize("limit", [0, 1, 2, 9])
+def test_types_after_a_limit_and_a_filter_are_those_of_both_keywords(
+    tmp_path: Path, limit: int, columns: list[str] | None, filters: Any
+) -> None:
+    records = [example(a=int64s(n), b=int64s(0), c=blobs(b"t")) for n in range(3)]
+    records += [example(a=int64s(1, 2), b=int64s(1), c=blobs(), d=int64s(4))]
+    path = written(tmp_path / "a.tfrecord", records)
+    expected = tfr.read_table(path, columns=columns, limit=limit, filters=filters)
+    assert query(path, columns=columns, limit=limit).filter(filters).to_table() == expected
+    assert query(path, columns=columns, limit=limit).filter(f("b") >= 0).filter(filters).to_table() == expected
 
 
 def test_a_piece_is_read_in_a_spawned_process(numbers: Path) -> None:

@@ -98,14 +98,24 @@ def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
     """Add the columns of a condition to a scan of the same rows and columns, if the files have them."""
     names = condition.columns
     schema = scan.compiled.schema
-    if {*schema.names}.issuperset(names) or any(source.span for source in scan.sources):
+    is_limited = _has_types_of_limit(scan)
+    if ({*schema.names}.issuperset(names) and not is_limited) or any(source.span for source in scan.sources):
         return scan
     planned = _plan_filtered(scan, condition)
+    if is_limited:
+        selected = planned.selected if scan.selected is None else scan.selected
+        return replace(scan, selected=selected, sidecar=None, **_plan_of(planned, scan))
     selected, wider = tuple(scan.schema.names), planned.compiled.schema
     if any(wider.field(name) != schema.field(name) for name in selected):  # types from other records
         return scan
     narrow = planned.narrow if scan.narrow is None else scan.narrow
     return replace(scan, selected=selected, sidecar=None, narrow=narrow, **_plan_of(planned, scan))
+
+
+def _has_types_of_limit(scan: Scan) -> bool:
+    """True if the types are inferred from the first rows, of ``limit=``; a filter has others delivered."""
+    is_limited = scan.origin is not None and scan.origin.selection.limit is not None
+    return is_limited and scan.resolved.is_inferred and scan.row_filter is None
 
 
 def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
