@@ -19,6 +19,9 @@ from tfrecord_io.read.scan_rows import ScanRows
 
 f = pc.field
 
+EXAMPLE_OF_TEXT = example(x=blobs(b"s"), v=int64s(1))
+
+
 def opened(dataset: tfr.Dataset, **keywords: Any) -> Reader:
     return ScanRows(Scan.unwrap(dataset)).open(**keywords)
 
@@ -151,6 +154,27 @@ def test_pieces_of_many_files_pickle_small(tmp_path: Path) -> None:
     whole = query(tmp_path).filter(f("n").is_valid()).select(["name"])
     assert len(pickle.dumps(whole)) < 8000
     assert all(len(pickle.dumps(part)) < 8000 for part in whole.pieces(10))
+
+
+@pytest.mark.parametrize("limit", [None, 1])
+@pytest.mark.parametrize("names", [None, ["u", "x"], ["p", "u"], ["t"], ["v", "x"]])
+def test_a_filter_on_folders_keeps_columns_that_no_file_has_which_is_left(
+    tmp_path: Path, names: list[str] | None, limit: int | None
+) -> None:
+    """The other columns have the types of the files that are left."""
+    tensor = {"t": blobs(bytes(8)), "t/shape": int64s(2), "t/dtype": blobs(b"float32")}
+    for folder, record in (("p=1", example(x=int64s(1), u=blobs(b"a"), **tensor)), ("p=2", EXAMPLE_OF_TEXT)):
+        (tmp_path / folder).mkdir()
+        written(tmp_path / folder / "a.tfrecord", [record])
+    whole, condition = query(tmp_path), [("p", "==", 2)]
+    types = {**dict(zip(whole.schema.names, whole.schema.types, strict=True)), "x": pa.string(), "v": pa.int64()}
+    whole = whole if limit is None else whole.limit(limit)
+    table = (whole if names is None else whole.select(names)).filter(condition).to_table()
+    names = names or whole.schema.names
+    assert table.schema.names == names
+    assert table.schema.types == [types[name] for name in names]
+    row = {"x": "s", "v": 1, "p": 2}
+    assert table.to_pylist() == [{name: row.get(name) for name in names}]
 
 
 def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:

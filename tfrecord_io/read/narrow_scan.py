@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrecord_io.base import LIMITS, ReadOptions, check_integer
+from tfrecord_io.columns import Schema
 from tfrecord_io.read.call_options import pace_options
 from tfrecord_io.read.index_search import search_indexes
 from tfrecord_io.read.resolve_schema import plan_scan
@@ -86,10 +87,9 @@ def _resolve_remaining_types(scan: AnyScan, condition: Condition) -> AnyScan:
     left = RowFilter(every, every.columns).possible(scan.sources, scan.partitions)
     if not left or len(left) == len(scan.sources) or any(source.span for source in scan.sources):
         return scan
-    planned = _plan_filtered(scan, every)
-    names, planned_names = tuple(scan.schema.names), planned.compiled.schema.names
-    if not {*planned_names}.issuperset(names):  # of columns that no file has which is left
-        return scan
+    names = tuple(scan.schema.names)
+    planned = _add_absent_columns(_plan_filtered(scan, every), scan)
+    planned_names = planned.compiled.schema.names
     selected = names if scan.selected is not None or list(names) != planned_names else None
     return replace(scan, selected=selected, sidecar=None, **_plan_of(planned, scan))
 
@@ -103,6 +103,7 @@ def add_condition_columns(scan: AnyScan, condition: Condition) -> AnyScan:
         return scan
     planned = _plan_filtered(scan, condition)
     if is_limited:
+        planned = planned if scan.selected is None else _add_absent_columns(planned, scan)
         selected = planned.selected if scan.selected is None else scan.selected
         return replace(scan, selected=selected, sidecar=None, **_plan_of(planned, scan))
     selected, wider = tuple(scan.schema.names), planned.compiled.schema
@@ -121,6 +122,21 @@ def _has_types_of_limit(scan: Scan) -> bool:
 def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
     """Plan the scan anew with the columns of a condition."""
     return plan_scan(scan.sources, scan.options, scan.selection._replace(filters=condition), only_sample=True).close()
+
+
+def _add_absent_columns(planned: Scan, scan: Scan) -> Scan:
+    """Add the columns of a scan that no file has which the condition leaves: their values are null."""
+    absent = {*scan.schema.names}.difference(planned.compiled.schema.names)
+    if not absent:
+        return planned
+    resolved = planned.resolved
+    fields = [field for field in scan.resolved.schema if field.column in absent]
+    resolved = replace(
+        resolved,
+        schema=Schema([*resolved.schema, *fields], resolved.schema.metadata),
+        folded=resolved.folded | (scan.resolved.folded & absent),
+    )
+    return replace(planned, resolved=resolved, compiled=None)  # type: ignore[arg-type]
 
 
 def _plan_of(planned: Scan, scan: Scan) -> dict[str, Any]:
