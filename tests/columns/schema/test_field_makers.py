@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.columns.schema.column_features import FEATURE_LIST
@@ -186,6 +189,11 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: scalar("time64[us]", default=dt.time(5, tzinfo=dt.UTC)),
         lambda: scalar("timestamp[us]", default=pd.Timestamp(1)),
         lambda: scalar("duration[us]", default=pd.Timedelta(1)),
+        lambda: scalar("timestamp[s]", default=dt.datetime(2020, 1, 1, 0, 0, 0, 500_000)),
+        lambda: scalar("time32[s]", default=dt.time(0, 0, 0, 500_000)),
+        lambda: scalar("duration[ms]", default=dt.timedelta(microseconds=1500)),
+        lambda: scalar("timestamp[ns]", default=pd.Timestamp(1, tz="UTC")),
+        lambda: scalar("date32", default=pd.Timestamp(1)),
         lambda: list_("int32", 2, default=[1, 2.5]),
         lambda: list_("int64", -2),
         lambda: list_("int64", 2, default=[1, 2, 3]),
@@ -243,6 +251,34 @@ def test_one_default_applies_to_all_values() -> None:
     assert scalar("dictionary<values=string, indices=int8, ordered=0>", default="a").default_array().to_pylist() == [
         "a"
     ]
+
+
+UNITS = {"s": 10**9, "ms": 10**6, "us": 1000, "ns": 1}  # in nanoseconds
+
+
+@pytest.mark.parametrize("of", [pd.Timestamp, pd.Timedelta, np.datetime64, np.timedelta64])
+@pytest.mark.parametrize("unit", UNITS)
+@given(number=st.integers(-(10**18), 10**18), step=st.sampled_from([*UNITS.values()]))
+def test_a_default_keeps_its_nanoseconds_or_is_refused(of: Any, unit: str, number: int, step: int) -> None:
+    number -= number % step
+    default = of(number, "ns") if issubclass(of, np.generic) else of(number)
+    type_ = pa.timestamp(unit) if of in (pd.Timestamp, np.datetime64) else pa.duration(unit)
+    struct = pa.struct({"a": type_})
+    made: list[tuple[Callable[[], Field], Any]] = [
+        (lambda: scalar(type_, default=default), number // UNITS[unit]),
+        (lambda: list_(type_, default=[default]), [number // UNITS[unit]]),
+        (lambda: Field("x", struct, default={"a": default}), {"a": number // UNITS[unit]}),
+    ]
+    for make, expected in made:
+        if number % UNITS[unit]:
+            with pytest.raises(SchemaError, match="does not fit the type"):
+                make()
+            continue
+        schema = Schema({"x": make()})
+        whole = pa.array([expected], schema["x"].type)
+        for read in (schema, Schema.from_json(schema.to_json()), Schema.from_arrow(schema.to_arrow())):
+            assert read["x"].default_array().equals(whole)
+            assert read == schema
 
 
 def test_defaults_that_differ_only_in_type_are_not_equal() -> None:

@@ -395,13 +395,13 @@ class Field:
 
     def _set_default(self) -> None:
         default = self.default
-        if isinstance(default, np.ndarray | np.generic) and not is_any_tensor(self.type):
-            default = default.tolist()
         try:
             if is_any_tensor(self.type):
                 default = normalized_tensor_default(default, self.tensor)
-            elif self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
-                default = list(_flat(default))
+            else:
+                default = _plain(default, self.type)
+                if self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
+                    default = list(_flat(default))
             object.__setattr__(self, "default", default)
             self.default_array()
             to_json_value(default)
@@ -613,18 +613,46 @@ def _raw_image_notes(metadata: Mapping[bytes, bytes]) -> Iterator[tuple[str, Any
             yield name, value
 
 
+def _plain(default: Any, type_: pa.DataType) -> Any:
+    """The default without classes of NumPy; times with nanoseconds, which Python lacks, as numbers of the type's unit.
+
+    ValueError if the unit does not hold a time.
+    """
+    if isinstance(default, np.ndarray):
+        default = list(default) if default.ndim and default.dtype.kind in "mM" else default.tolist()
+    if isinstance(default, list | tuple) and is_list_like(type_):
+        return [_plain(item, type_.value_type) for item in default]
+    if isinstance(default, dict) and t.is_struct(type_):
+        children = {child.name: child.type for child in type_}
+        return {name: _plain(item, children.get(name, type_)) for name, item in default.items()}
+    type_ = type_.value_type if t.is_dictionary(type_) else type_
+    is_of_pandas = getattr(default, "nanosecond", 0) or getattr(default, "nanoseconds", 0)
+    time = default.to_numpy() if is_of_pandas else default
+    if isinstance(time, np.datetime64 | np.timedelta64) and isinstance(time.tolist(), int):
+        is_misplaced = getattr(default, "tzinfo", None) is not None and getattr(type_, "tz", None) is None
+        if is_misplaced or not (t.is_timestamp(type_) or t.is_duration(type_)):
+            raise ValueError("the type holds no such time")
+        number = time.astype(f"{time.dtype.kind}8[{type_.unit}]")
+        if number != time:
+            raise ValueError("the unit is too coarse")
+        return int(number.astype(np.int64))
+    return default.tolist() if isinstance(default, np.generic) else default
+
+
 def _loses_part(default: Any, type_: pa.DataType) -> bool:
-    """True if Arrow would drop a part silently: a fraction, the time of day or nanoseconds, or a time zone."""
+    """True if Arrow would drop a part silently: a fraction, the time of day, or a time zone."""
     while is_list_like(type_):
         type_ = type_.value_type
     values = list(_flat(default)) if isinstance(default, list | tuple) else [default]
+    if t.is_struct(type_):
+        return any(_loses_part(v.get(child.name), child.type) for v in values if isinstance(v, dict) for child in type_)
     if t.is_integer(type_):
         return any(isinstance(v, float | Decimal) and v != v // 1 for v in values)
     if t.is_date(type_):
         return any(isinstance(v, dt.datetime) and (v.tzinfo is not None or v.time() != dt.time()) for v in values)
     has_unit = t.is_timestamp(type_) or t.is_time(type_) or t.is_duration(type_)
-    nanoseconds = (getattr(v, name, 0) for v in values for name in ("nanosecond", "nanoseconds"))  # of pandas
-    if has_unit and type_.unit != "ns" and any(nanoseconds):
+    step = {"s": 1_000_000, "ms": 1000}.get(type_.unit, 1) if has_unit else 1  # in microseconds
+    if any(getattr(v, name, 0) % step for v in values for name in ("microsecond", "microseconds")):
         return True
     is_naive = t.is_time(type_) or (t.is_timestamp(type_) and type_.tz is None)
     return is_naive and any(getattr(v, "tzinfo", None) is not None for v in values)
