@@ -87,6 +87,19 @@ def test_categories_that_are_not_embedded_are_the_values(engine: str, tmp_path: 
     assert found.to_pylist() == [values[1].as_py(), values[0].as_py(), None, values[1].as_py()]
 
 
+@pytest.mark.parametrize("is_known", [False, True])
+@pytest.mark.parametrize("categories", CATEGORIES[2:], ids=str_of_type)
+def test_a_default_is_one_of_the_categories(tmp_path: Path, categories: pa.Array, is_known: bool) -> None:
+    values, default = (categories if is_known else categories.slice(1)), categories[0].as_py()
+    tfr.write_tfrecord(
+        {"x": pa.concat_arrays([values, pa.nulls(2, values.type)])}, tmp_path / "x.tfrecord", embed_schema=False
+    )
+    declared = tfr.scalar(pa.dictionary(pa.int8(), categories.type), default=default)
+    found = tfr.read_table(tmp_path / "x.tfrecord", schema={"x": declared})["x"]
+    assert found.to_pylist() == [*values.to_pylist(), default, default]
+    assert len(found.chunk(0).dictionary) == len(categories)
+
+
 def test_a_categorical_of_floats_is_read_back(engine: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"a": pd.Categorical([0.1, 0.2, None], categories=[0.2, 0.1, 7e300])})
     for float64 in (None, "round", "raw"):

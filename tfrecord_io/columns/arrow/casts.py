@@ -228,7 +228,7 @@ def category_encode(type_: pa.DictionaryType, categories: pa.Array | None, *, ro
             reason = f"the value is not one of the {len(values)} categories"
             raise RowFault(int(unknown.argmax()), reason, expected=f"one of {len(values)} categories")
         indices = indices if order is None else order.take(indices)
-        return pa.DictionaryArray.from_arrays(_indices(indices, type_), values, ordered=type_.ordered)
+        return pa.DictionaryArray.from_arrays(narrow_indices(indices, type_), values, ordered=type_.ordered)
 
     return encode
 
@@ -262,7 +262,7 @@ def collide_as_float32(categories: pa.Array) -> bool:
 def _encode_occurring(plain: pa.Array, type_: pa.DictionaryType) -> pa.DictionaryArray:
     encoded = hashable(plain).dictionary_encode()
     dictionary = encoded.dictionary.cast(plain.type)
-    return pa.DictionaryArray.from_arrays(_indices(encoded.indices, type_), dictionary, ordered=type_.ordered)
+    return pa.DictionaryArray.from_arrays(narrow_indices(encoded.indices, type_), dictionary, ordered=type_.ordered)
 
 
 def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | None]:
@@ -278,7 +278,8 @@ def _keys(categories: pa.Array, rounded: bool) -> tuple[pa.Array, pa.Array | Non
     return pa.array(keys[order], pa.float32(), mask=impossible[order], from_pandas=False), pa.array(order)
 
 
-def _indices(indices: pa.Array, type_: pa.DictionaryType) -> pa.Array:
+def narrow_indices(indices: pa.Array, type_: pa.DictionaryType) -> pa.Array:
+    """The indices as the type of those of a dictionary; RowFault at the first that it does not hold."""
     import pyarrow.compute as pc
 
     try:

@@ -17,6 +17,8 @@ from column_buffers import BYTES, DAY, FLOAT, GOOD, INT, built, faulty, lists, n
 from tfrecord_io.bytes.engine.contract import ColumnBuffers
 from tfrecord_io.bytes.format.feature_types import Kind
 from tfrecord_io.columns.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.errors import FeatureTypeError
 
 
@@ -222,6 +224,19 @@ def test_a_value_outside_the_given_categories_is_a_fault() -> None:
 
 def test_more_categories_than_the_index_can_hold_is_a_fault() -> None:
     assert faulty(scalars(INT, list(range(200))), pa.dictionary(pa.int8(), pa.int64()))[1].row == 128
+
+
+@pytest.mark.parametrize(("index", "categories"), [(pa.int8(), 128), (pa.uint8(), 256)])
+def test_a_default_that_is_one_category_too_many_is_a_fault(index: pa.DataType, categories: int) -> None:
+    column = scalars(INT, [*range(categories), None, None])
+    builders = [
+        BatchBuilder(Schema([Field("x", pa.dictionary(index, pa.int64()), default=default)])) for default in (-1, 3)
+    ]
+    (first, fault), (filled, none) = [builder.batch({"x": column}, categories + 2) for builder in builders]
+    assert fault is not None
+    assert (first.num_rows, fault.row, fault.feature, fault.expected) == (categories, categories, "x", categories)
+    assert none is None
+    assert filled["x"].to_pylist()[-2:] == [3, 3]
 
 
 def test_categories_of_all_batches_become_one() -> None:

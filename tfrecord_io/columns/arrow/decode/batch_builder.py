@@ -44,7 +44,15 @@ from tfrecord_io.columns.schema.tensor_types import (
     is_any_tensor,
     is_composed,
 )
-from tfrecord_io.columns.schema.types import integer_range, is_list_like, map_fields, null_bytes, relist, value_type
+from tfrecord_io.columns.schema.types import (
+    hashable,
+    integer_range,
+    is_list_like,
+    map_fields,
+    null_bytes,
+    relist,
+    value_type,
+)
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 if TYPE_CHECKING:
@@ -272,7 +280,15 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     if field.default is None:
         return restore
     default = field.default_array()
-    return lambda columns, rows: fill(restore(columns, rows), default)
+
+    def restore_filled(columns: Columns, rows: int) -> pa.Array:
+        try:
+            return fill(restore(columns, rows), default)
+        except RowFault as fault:
+            fault.feature = fault.feature or field.feature
+            raise
+
+    return restore_filled
 
 
 def _tensors(field: Field, checks: Companions | None) -> Maker:
@@ -479,7 +495,10 @@ def _drop_adaptive_encodings(type_: pa.DataType) -> pa.DataType:
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:
-    """`array` with the one value of `default` instead of its nulls."""
+    """`array` with the one value of `default` instead of its nulls.
+
+    RowFault if the indices of a dictionary cannot tell it apart from the other values.
+    """
     if not array.null_count:
         return array
     import pyarrow.compute as pc
@@ -487,11 +506,13 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
     if not t.is_dictionary(array.type):
         rows = len(array)
         return pa.concat_arrays([array, default]).take(pc.if_else(array.is_valid(), np.arange(rows), rows))
+    from tfrecord_io.columns.arrow.casts import narrow_indices
+
     dictionary = array.dictionary
-    at = pc.index_in(default, value_set=dictionary)[0].as_py()
+    at = pc.index_in(hashable(default), value_set=hashable(dictionary))[0].as_py()
     if at is None:
         at, dictionary = len(dictionary), pa.concat_arrays([dictionary, default])
-    indices = array.indices.fill_null(pa.scalar(at, array.indices.type))
+    indices = narrow_indices(array.indices.cast(pa.int64()).fill_null(at), array.type)
     return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=array.type.ordered)
 
 
