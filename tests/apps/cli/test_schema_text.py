@@ -50,6 +50,24 @@ def test_python_code_restores_the_schema(run: Any, path: Path) -> None:
     assert tfr.read_table(path, schema=schema).to_pylist() == tfr.read_table(path).to_pylist()
 
 
+@pytest.mark.parametrize("form", ["python", "arrow"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([{"a": [[1], [2, 3]], "b": "c"}]),
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([[[("a", {"b": 1})]]], pa.list_(pa.map_(pa.string(), pa.struct({"b": pa.int8()}), keys_sorted=True))),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_code_restores_nested_columns(run: Any, tmp_path: Path, column: pa.Array, form: str) -> None:
+    tfr.write_tfrecord({"x": column}, tmp_path / "a.tfrecord")
+    shown = run("schema", "--as", form, tmp_path / "a.tfrecord")
+    assert shown.exit_code == 0
+    read = tfr.Schema.parse(pasted(shown.output)["schema"])
+    assert read == tfr.Schema.from_arrow(tfr.read_table(tmp_path / "a.tfrecord").schema)
+
+
 def test_json_restores_the_schema(run: Any, path: Path) -> None:
     assert tfr.Schema.from_json(run("schema", "--as", "json", path).output) == tfr.Schema.from_arrow(
         tfr.read_table(path).schema

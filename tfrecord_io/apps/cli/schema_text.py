@@ -111,6 +111,9 @@ def _arrow_type(type_: pa.DataType) -> str:
         return f"pa.{'list_' if t.is_list(type_) else 'large_list'}({_arrow_type(type_.value_type)})"
     if t.is_struct(type_):
         return f"pa.struct([{', '.join(f'({child.name!r}, {_arrow_type(child.type)})' for child in type_)}])"
+    if t.is_map(type_):
+        sorted_ = ", keys_sorted=True" if type_.keys_sorted else ""
+        return f"pa.map_({_arrow_type(type_.key_type)}, {_arrow_type(type_.item_type)}{sorted_})"
     if t.is_dictionary(type_):
         index, value = _arrow_type(type_.index_type), _arrow_type(type_.value_type)
         return f"pa.dictionary({index}, {value}, ordered={bool(type_.ordered)})"

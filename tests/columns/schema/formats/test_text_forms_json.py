@@ -99,6 +99,13 @@ def test_any_type_round_trips(type_: pa.DataType, required: bool, feature: str |
     assert from_source(schema.to_python()) == schema
 
 
+@given(TYPES, st.booleans())
+def test_structs_of_any_type_round_trip_through_python(type_: pa.DataType, in_list: bool) -> None:
+    struct = pa.struct({"a": pa.list_(type_), "b": type_})
+    schema = Schema([Field("x", pa.list_(struct) if in_list else struct, encoding="nested")])
+    assert from_source(schema.to_python()) == schema
+
+
 def test_metadata_round_trip() -> None:
     schema = Schema([Field("x", pa.int8(), metadata={b"k": b"\xff", b"l": b"text"})], {b"pandas": b"{}"})
     back = Schema.from_json(schema.to_json())

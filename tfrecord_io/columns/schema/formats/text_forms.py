@@ -64,9 +64,9 @@ def to_python(fields: Iterable[Field]) -> str:
 def _expression(f: Field) -> str:
     if (name := _plain_name(f)) is not None:
         return _literal(name)
-    if (struct := _struct_expression(f)) is not None:
-        return struct
     with suppress(SchemaError):
+        if (struct := _struct_expression(f)) is not None:
+            return struct
         call = _call(f)
         if f.shape_source is not None:  # which decides the type when files are read
             return str(call)
