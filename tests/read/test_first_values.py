@@ -68,6 +68,17 @@ def test_the_schema_of_sequences_is_that_of_whole_records(tmp_path: Path) -> Non
     assert dataset(path).schema == dataset(path, None).schema
 
 
+@pytest.mark.parametrize("size", [1, 399, 400, 401, 1200])
+@pytest.mark.parametrize("record_type", ["example", "sequence_example"])
+def test_two_long_values_are_a_list(tmp_path: Path, record_type: Any, size: int) -> None:
+    data = {"n": ["x" * 2000] * 2, "words": [["a" * size, "b" * size]] * 2}
+    schema = {"n": "string", "words": tfr.sequence("string") if record_type != "example" else tfr.list_("string")}
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(data, path, schema=schema, record_type=record_type, embed_schema=False)
+    assert dataset(path).schema == dataset(path, None).schema
+    assert dataset(path).schema.field("words").type == pa.list_(pa.string())
+
+
 def test_a_damaged_file_is_left_to_the_read(tmp_path: Path, table: pa.Table) -> None:
     tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
     (tmp_path / "a.tfrecord").write_bytes((tmp_path / "a.tfrecord").read_bytes()[:500])

@@ -195,12 +195,12 @@ def _count(kind: int, values: StoredBytes) -> int | None:
 
 
 def _first_parts(message: StoredBytes, cut: Callable[[StoredBytes], bytes]) -> bytes:
-    """The first fields of a message of one kind of field, each as `cut` makes it."""
+    """The first fields of a message of one kind of field, each as `cut` makes it; two at least, if there are two."""
     parts, room = [], _CUT
     for _, value in message.fields():
         parts.append(FieldTag.of(1, 0).number(value) if isinstance(value, int) else cut(value))
         room -= len(parts[-1])
-        if room <= 0:
+        if room <= 0 and len(parts) > 1:  # one alone would look like a single value
             break
     return b"".join(parts)
 
