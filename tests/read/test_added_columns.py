@@ -200,6 +200,26 @@ def test_a_declared_default_is_the_value_of_files_without_one(engine: str, root:
     assert tfr.read_arrays(root, schema=schema)["year"].tolist() == expected["year"]
 
 
+@pytest.mark.parametrize(
+    "value",
+    [pa.int8(), pa.int64(), pa.uint16(), pa.float32(), pa.float64(), pa.decimal32(3), pa.decimal128(3), pa.string()],
+    ids=str,
+)
+def test_the_default_of_a_folder_column_is_one_of_its_categories(tmp_path: Path, value: pa.DataType) -> None:
+    for folder in ("p=3", "p=4", "."):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        tfr.write_tfrecord({"x": [1]}, tmp_path / folder / "a.tfrecord")
+    expected = pa.array(["5", "3", "4"]).cast(value)
+    type_ = pa.dictionary(pa.int8(), value)
+    schema = {"x": "int64", "p": tfr.scalar(type_, default=expected[0].as_py())}
+    table = tfr.read_table(tmp_path, schema=schema)
+    assert table["p"].type == type_
+    assert table["p"].to_pylist() == expected.to_pylist()
+    if not pa.types.is_decimal32(value):  # which Arrow does not compare
+        found = tfr.read_table(tmp_path, schema=schema, filters=[("p", "==", expected[0].as_py())])
+        assert found["p"].to_pylist() == expected[:1].to_pylist()
+
+
 def test_shuffling_and_workers_keep_partition_columns(tmp_path: Path) -> None:
     for k in range(6):
         tfr.write_tfrecord({"x": [k] * 3}, f"{tmp_path}/k={k}/")

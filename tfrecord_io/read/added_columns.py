@@ -177,10 +177,18 @@ def _cast(field: pa.Field, texts: pa.StringArray) -> pa.Array:
         return values
     declared = Field.from_arrow(field)
     if declared.default is not None:
-        return values.fill_null(declared.default_array().cast(field.type)[0])
+        return values.fill_null(_default(declared)[0])
     if not field.nullable:
         raise SchemaError("a file is in no such directory", feature=field.name)
     return values
+
+
+def _default(declared: Field) -> pa.Array:
+    """The default of a column, as an array of one value."""
+    default, type_ = declared.default_array(), declared.type
+    if not pa.types.is_dictionary(type_):
+        return default.cast(type_)
+    return pa.DictionaryArray.from_arrays(pa.array([0], type_.index_type), default, ordered=type_.ordered)
 
 
 def _stated_content(source: Source) -> bytes | None:
@@ -215,7 +223,7 @@ def _type_of(texts: set[str], stated: set[pa.DataType | None]) -> pa.DataType:
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     """The value in a directory name, as an array of one value."""
     if text is None and (declared := Field.from_arrow(field)).default is not None:
-        return declared.default_array().cast(field.type)
+        return _default(declared)
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
     if text is None:
