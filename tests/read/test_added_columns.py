@@ -202,7 +202,10 @@ def test_a_declared_default_is_the_value_of_files_without_one(engine: str, root:
 
 @pytest.mark.parametrize(
     "value",
-    [pa.int8(), pa.int64(), pa.uint16(), pa.float32(), pa.float64(), pa.decimal32(3), pa.decimal128(3), pa.string()],
+    [
+        *(pa.int8(), pa.int64(), pa.uint16(), pa.float16(), pa.float32(), pa.float64()),
+        *(pa.decimal32(3), pa.decimal128(3), pa.string()),
+    ],
     ids=str,
 )
 def test_the_default_of_a_folder_column_is_one_of_its_categories(tmp_path: Path, value: pa.DataType) -> None:
@@ -215,7 +218,7 @@ def test_the_default_of_a_folder_column_is_one_of_its_categories(tmp_path: Path,
     table = tfr.read_table(tmp_path, schema=schema)
     assert table["p"].type == type_
     assert table["p"].to_pylist() == expected.to_pylist()
-    if not pa.types.is_decimal32(value):  # which Arrow does not compare
+    if value not in (pa.float16(), pa.decimal32(3)):  # which Arrow does not compare
         found = tfr.read_table(tmp_path, schema=schema, filters=[("p", "==", expected[0].as_py())])
         assert found["p"].to_pylist() == expected[:1].to_pylist()
 

@@ -138,7 +138,7 @@ class AddedColumns(NamedTuple):
         added: dict[str, pa.Array] = {}
         for field in (field for field in self.fields if field.name in present):
             values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
-            added[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(int64_array(indices))
+            added[field.name] = _concat(values, field.type).take(int64_array(indices))
         if self.path is not None and self.path in present:
             paths = _texts([source.path for source in distinct.values()], self.path)
             added[self.path] = paths.take(int64_array(indices))
@@ -159,7 +159,9 @@ class AddedColumns(NamedTuple):
         except (pa.ArrowException, UnicodeEncodeError, SchemaError):  # the first file with such a folder is to be named
             texts, numbers = {}, np.arange(len(sources))
             arrays = [
-                pa.concat_arrays([_value(field, dict(source.partitions).get(field.name), source) for source in sources])
+                _concat(
+                    [_value(field, dict(source.partitions).get(field.name), source) for source in sources], field.type
+                )
                 for field in self.fields
             ]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(self.fields)), numbers
@@ -168,6 +170,12 @@ class AddedColumns(NamedTuple):
         """A row with what all rows of a file have of `schema`, whose other columns are left out."""
         nothing = pa.RecordBatch.from_arrays([pa.nulls(1)], ["x"]).select([])
         return self.add_to(nothing, [source], self.within(schema))
+
+
+def _concat(values: list[pa.Array], type_: pa.DataType) -> pa.Array:
+    """Arrays of one type as one; those of a dictionary get a common one."""
+    column = pa.chunked_array(values, type_)
+    return (Column.one_dictionary(column) if pa.types.is_dictionary(type_) else column).combine_chunks()
 
 
 def _cast(field: pa.Field, texts: pa.StringArray) -> pa.Array:
