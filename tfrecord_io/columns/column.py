@@ -126,9 +126,9 @@ class Column:
         return cls(as_arrow_type(source))
 
     @staticmethod
-    def parse_shape(source: Any) -> tensor_types.Shape:
+    def parse_shape(source: Any, *, is_sparse: bool = False) -> tensor_types.Shape:
         """A shape from numbers, None and −1, from one number, or from a TensorShape; SchemaError for others."""
-        return column_features.as_shape(source)
+        return column_features.as_shape(source, is_sparse=is_sparse)
 
     @property
     def field(self) -> pa.Field:

@@ -66,6 +66,20 @@ def test_every_form_and_dtype_comes_back(
     _same(tfr.read_arrays(folder, ragged="csr")["x"], matrix)
 
 
+@pytest.mark.parametrize("size", [2**31 - 1, 2**31, 2**33, 2**63 - 1])
+def test_a_matrix_may_have_any_number_of_columns(size: int, tmp_path: Path) -> None:
+    matrix = sparse.csr_array(([1.5, 2.5], ([0, 1], [3, size - 1])), (2, size))
+    tfr.write_tfrecord({"x": matrix}, tmp_path / "a.tfrecord")
+    _same(tfr.read_arrays(tmp_path / "a.tfrecord", ragged="csr")["x"], matrix)
+    schema = tfr.Schema({"x": IO.SparseFeature("x/indices", "x/values", np.float32, size)})
+    assert schema.to_feature_description()["x"].size == size
+    for again in (tfr.Schema.from_json(schema.to_json()), tfr.Schema.from_tfx(schema.to_tfx())):
+        assert again == schema
+    assert tfr.read_table(tmp_path / "a.tfrecord", schema=schema)["x/indices"].to_pylist() == [[3], [size - 1]]
+    with pytest.raises(SchemaError, match="an axis of more than 9223372036854775807 values"):
+        IO.SparseFeature("x/indices", "x/values", np.float32, 2**63)
+
+
 def test_values_that_are_stored_twice_are_added_and_zeros_stay(tmp_path: Path) -> None:
     twice = sparse.coo_matrix(([1, 2, 0], ([0, 0, 1], [3, 3, 2])), (2, 4))
     unsorted = sparse.csr_matrix((np.array([1, 2]), np.array([3, 0]), np.array([0, 2])), (1, 4))

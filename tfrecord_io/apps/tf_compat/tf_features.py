@@ -214,7 +214,7 @@ class SparseFeature:
         if is_single != hasattr(self.size, "__index__"):
             reason = "index_key= and size= are both single values or both lists"
             raise SchemaError(reason, expected=self.index_key, got=self.size)
-        keys, shape = _keys(self.index_key), _fixed_shape(self.size)
+        keys, shape = _keys(self.index_key), _fixed_shape(self.size, is_sparse=True)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
             reason = "a sparse feature needs value_key=, and as many names in index_key= as sizes"
             raise SchemaError(reason, expected=keys, got=shape)
@@ -317,8 +317,8 @@ def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
     return (source,) if isinstance(source, str) else tuple(source)
 
 
-def _fixed_shape(source: Any) -> tuple[int, ...]:
-    shape = Column.parse_shape(source)
+def _fixed_shape(source: Any, *, is_sparse: bool = False) -> tuple[int, ...]:
+    shape = Column.parse_shape(source, is_sparse=is_sparse)
     sizes = tuple(axis for axis in shape if axis is not None)
     if len(sizes) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.base import LIMITS
 from tfrecord_io.bytes import Dtype, Kind, Layout, ShapeSource
 from tfrecord_io.columns.schema.tensor_types import (
     EXTENSION_NAME,
@@ -328,11 +329,13 @@ def _tensor_leaf(
     )
 
 
-def as_shape(source: Any) -> Shape:
+def as_shape(source: Any, *, is_sparse: bool = False) -> Shape:
     """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape; SchemaError for others.
 
     >>> as_shape([28, -1])
     (28, None)
+
+    One that `is_sparse` may have more values than a record can hold; its indices are int64.
     """
     if hasattr(source, "as_list"):  # tf.TensorShape
         source = source.as_list()
@@ -343,7 +346,10 @@ def as_shape(source: Any) -> Shape:
         raise SchemaError(f"{source!r} is not a shape", got=source) from None
     if any(axis is not None and axis < 0 for axis in axes):
         raise SchemaError(f"the shape {axes} has a negative axis", got=source)
-    check_size(axes)
+    if not is_sparse:
+        check_size(axes)
+    elif any(axis is not None and axis > LIMITS.INT64_MAX for axis in axes):
+        raise SchemaError(f"the shape {axes} has an axis of more than {LIMITS.INT64_MAX} values", got=source)
     return axes
 
 

@@ -47,7 +47,7 @@ class SparseColumn:
         try:
             note: dict[str, Any] = json.loads(text)
             index = tuple(str(column) for column in note["index"])
-            return cls(str(note["name"]), index, as_shape(note["shape"]), bool(note["sorted"]))
+            return cls(str(note["name"]), index, as_shape(note["shape"], is_sparse=True), bool(note["sorted"]))
         except CONVERSION_ERRORS as error:
             raise SchemaError("its metadata is damaged: tfrecord_io.tfx.sparse", feature=feature) from error
 
