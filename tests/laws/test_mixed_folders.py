@@ -7,6 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -158,6 +159,28 @@ def test_a_file_with_an_embedded_schema_keeps_to_it(engine: str, tmp_path: Path,
         tfr.read_table(paths if own_first else paths[::-1])
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(paths[0]), 1, "x")
     assert "applies" not in str(caught.value)
+
+
+@pytest.mark.parametrize("files", [["own"], ["own", "foreign"], ["foreign", "own"]], ids=str)
+def test_a_shape_that_an_override_leaves_unread_is_told_what_to_declare(
+    engine: str, tmp_path: Path, files: list[str]
+) -> None:
+    tensor = np.arange(6, dtype=np.uint8).reshape(2, 3)
+    for name in files:
+        data = {"x": [tensor, tensor[:1]]}
+        tfr.write_tfrecord(data, tmp_path / name, column_encoding={"x": "raw"}, embed_schema=name == "own")
+    paths, override = [tmp_path / name for name in files], {"x": "binary"}
+    advice = "if it belongs to 'x', override that as a tensor, or not at all; columns= .* schema='infer'"
+    with pytest.raises(tfr.errors.SchemaError, match=f"'x/shape'.*{advice}"):
+        tfr.read_table(tfr.dataset(paths, schema_overrides=override))
+    values = [tensor.tobytes(), tensor[:1].tobytes()] * len(files)
+    for keywords in ({"columns": ["x"]}, {"schema": "infer"}):
+        read = tfr.read_table(tfr.dataset(paths, schema_overrides=override, **keywords))
+        assert read["x"].to_pylist() == values
+    as_tensor = tfr.read_table(
+        tfr.dataset(paths, schema_overrides={"x": tfr.tensor("uint8", (None, None), encoding="raw")})
+    )
+    assert as_tensor == tfr.read_table(paths)
 
 
 def test_an_offset_into_a_file_does_not_hide_its_schema(engine: str, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from tfrecord_io.base import MIB, Expansion
-from tfrecord_io.bytes import ColumnBuffers, Fault, FaultCode, Kind, ShapeSource
+from tfrecord_io.bytes import ColumnBuffers, Fault, FaultCode, Kind, Plan, ShapeSource
 from tfrecord_io.columns import Field, Observation, Observations, Projection, SeenColumns
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
@@ -50,11 +50,12 @@ def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
     chunk.columns = ColumnBuffers.cut_all(chunk.columns, 0, rows)
 
 
-def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], declares: Callable[[str], bool]) -> None:
-    """End the chunks of files with an embedded schema before values of features that are not `known`.
+def refuse_undeclared(chunks: Iterable[DecodedChunk], plan: Plan, declares: Callable[[str], bool]) -> None:
+    """End the chunks of files with an embedded schema before values of features that the plan does not name.
 
     `declares` returns whether the file of a path has an embedded schema.
     """
+    known = {column.name for column in plan.columns}
     for chunk in chunks:
         unknown = [c for c in chunk.columns.values() if c.name not in known and c.null_count < c.rows]
         for file in chunk.files() if unknown and chunk.rows else ():
@@ -64,7 +65,7 @@ def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], de
             rows = {int(mask.argmax()): name for name, mask in masks.items() if mask.any()}
             if rows:
                 fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
-                error = fault.to_error(path=file.path, record=file.first_record)
+                error = fault.to_error(path=file.path, record=file.first_record, plan=plan)
                 error.offset = None
                 _truncate(chunk, file.begin + min(rows), error)
                 break

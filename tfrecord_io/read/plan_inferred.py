@@ -311,7 +311,7 @@ class ForeignFeatures(_SampledPlan):
         self.reader.check, self.reader.settings = self._check, DecodeSettings(plan)
         budget = row_budget(request.options, request.selection, whole=True)
         chunks = list(self.reader.chunks(budget))
-        refuse_undeclared(chunks, known_names, lambda path: not self._check.is_foreign(path))
+        refuse_undeclared(chunks, plan, lambda path: not self._check.is_foreign(path))
         seen = observe_chunks(chunks, known_names, may_differ=self.is_newly_declared)
         return _Sample(chunks, seen.contested, Observations({**assumptions.declared, **seen.observations}), budget)
 

@@ -277,6 +277,13 @@ _WIRE_FAULTS = {
 }
 
 
+def _column_described_by(fault: Fault, plan: Plan | None) -> str | None:
+    """The column whose companion an unknown feature would be, for display; None if no column has one of this name."""
+    described = ShapeSource.described_feature(fault.feature or "")
+    is_column = plan is not None and any(column.name == described for column in plan.columns)
+    return printable(described) if described is not None and is_column else None
+
+
 def _is_companion(feature: str | None, plan: Plan) -> bool:
     """True if a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
     is_named = feature is not None and ShapeSource.described_feature(feature) is not None
@@ -362,6 +369,12 @@ def _special_hint(fault: Fault, plan: Plan | None, contradicts_sample: bool) -> 
             return Hint(
                 "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
                 f"feature; if it is in both, read two columns: {_two_columns(fault)}"
+            )
+        case FaultCode.UNKNOWN_FEATURE if not contradicts_sample and (tensor := _column_described_by(fault, plan)):
+            text = f"if it belongs to '{tensor}', override that as a tensor, or not at all; "
+            return Hint(
+                f"{text}columns= with the names of others leaves it out, schema='infer' makes it a column",
+                f"{text}--columns with the names of others leaves it out",
             )
         case FaultCode.UNKNOWN_FEATURE if not contradicts_sample:
             text = "the embedded schema does not have it; "
