@@ -190,6 +190,31 @@ def test_damage_ends_the_read_behind_intact_records(tmp_path: Path) -> None:
     assert report.records == info.value.record
 
 
+@pytest.mark.parametrize("intact", [0, 1500])
+def test_calls_that_go_on_after_damage(tmp_path: Path, intact: int) -> None:
+    """They have the records before it, and never fail in another way than a plain read."""
+    path = tmp_path / "a.array_record"
+    if intact:
+        tfr.write_tfrecord({"n": range(5000)}, tmp_path / "a.tfrecord")
+        tfr.convert(tmp_path / "a.tfrecord", path)
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0xFF
+        path.write_bytes(content)
+    else:
+        path.write_bytes(b"hello")
+    for call in (tfr.read_table, tfr.describe, tfr.infer_schema):
+        with pytest.raises(tfr.errors.CorruptRecordError, match="ArrayRecord file is damaged") as info:
+            call(path)
+        assert (info.value.path, (info.value.record or 0) >= intact) == (str(path), True)
+    checked = tfr.verify(path)
+    assert (checked.ok, checked.files[0].intact) == (False, info.value.record)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        table = tfr.read_table(path, on_error="skip")
+    assert table.to_pydict() == ({"n": [*range(checked.files[0].intact)]} if intact else {})
+    with pytest.warns(tfr.errors.DamagedDataWarning), tfr.RecordReader(path, on_error="skip") as records:
+        assert sum(1 for _ in records) == checked.files[0].intact
+
+
 def test_other_files_are_refused(tmp_path: Path) -> None:
     for content in (b"", b"nothing" * 10_000, tfrecords(tmp_path / "a.tfrecord").read_bytes() * 100):
         (tmp_path / "a.array_record").write_bytes(content)

@@ -113,6 +113,10 @@ def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> t
             return gap.offset, gap.offset, str(gap)
         walker.end_file()
         return begin, None, error.detail
+    if walker.block is None:  # a stream of records of another format ends here
+        begin = walker.unread
+        walker.end_file()
+        return begin, None, error.detail
     begin = walker.offset
     if isinstance(error, CorruptRecordError):
         from tfrecord_io.read.chunks.resync import BoundarySearch

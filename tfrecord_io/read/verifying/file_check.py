@@ -224,7 +224,8 @@ class FileChecker:
         """Report damage, and go on after it if that is possible; `is_other`: the payload may be another message."""
         if not isinstance(error, TFRecordError):
             raise error
-        self.totals.begin_problem(walker.record, walker.offset, is_other=is_other)
+        offset = walker.offset if walker.block is not None else walker.bytes
+        self.totals.begin_problem(walker.record, offset, is_other=is_other)
         if not isinstance(error, CorruptRecordError):  # the frame is intact
             size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
             self.problems.add("records", error, walker.offset + size)
