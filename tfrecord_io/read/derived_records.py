@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.base import LIMITS, ScanOptions
-from tfrecord_io.bytes import Array, FrameHeader, get_engine
+from tfrecord_io.bytes import Array, Fault, FrameHeader, get_engine
+from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read.sources import PieceStream
 from tfrecord_io.store import Origin, PackedSources, Source
 
@@ -75,6 +76,11 @@ class DerivedRecords(ABC):
     def is_header(head: bytes) -> bool:
         """True if these `HEADER_BYTES` begin a record: their checksum is right."""
         return FrameHeader(head).is_intact
+
+    @staticmethod
+    def other_format(path: str, kind: str, detail: str) -> CorruptRecordError:
+        """The error for a file without records: see `Fault.of_other_format`."""
+        return Fault.of_other_format(path, kind, detail)
 
     @staticmethod
     def frame(payloads: Sequence[bytes]) -> Array:

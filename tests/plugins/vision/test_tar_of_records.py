@@ -6,6 +6,7 @@ import io
 import pickle
 import tarfile
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,19 @@ def test_webdataset_archives_are_samples(tmp_path: Path) -> None:
         assert len(caught) == (name == "b")
     with pytest.raises(tfr.errors.CorruptRecordError, match=r"a tar archive, and none of its members .*'tar'"):
         tfr.read_table(tmp_path / "a.tar")
+
+
+@pytest.mark.parametrize("options", [{}, {"on_error": "skip"}], ids=str)
+@pytest.mark.parametrize("call", [tfr.describe, tfr.infer_schema, tfr.read_table, tfr.count])
+def test_other_archives_are_refused_as_another_format(
+    tmp_path: Path, call: Callable[..., object], options: dict[str, str]
+) -> None:
+    path = archive(tmp_path / "a.tar", {"0.txt": b"x", "1.txt": b"y"}, names=[])
+    with pytest.raises(tfr.errors.CorruptRecordError, match="not TFRecord: looks like a tar archive") as caught:
+        call(tfr.dataset(path, **options))
+    assert (caught.value.expected, caught.value.got) == ("TFRecord", "a tar archive")
+    assert "read it with tfr convert --from tar" in caught.value.text_cli()
+    assert "not TFRecord: looks like a tar archive" in str(tfr.verify(path))
 
 
 def test_the_stated_format_makes_values_of_whole_files_with_a_warning(tmp_path: Path) -> None:

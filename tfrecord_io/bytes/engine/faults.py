@@ -90,8 +90,26 @@ class Fault(NamedTuple):
         return _message_reason(self, what)
 
     @staticmethod
+    def of_other_format(path: str, kind: str, detail: str = "") -> CorruptRecordError:
+        """The exception for a file that looks like a `kind` of another format; `detail` is said after it."""
+        from tfrecord_io.bytes.format.foreign_files import reader_hints
+
+        hint = Hint(*reader_hints(kind))
+        return CorruptRecordError(
+            f"not TFRecord: looks like {kind}{detail}",
+            path=path,
+            record=0,
+            offset=0,
+            expected=TFRECORD,
+            got=kind,
+            records_intact=0,
+            hint=hint.text,
+            hint_cli=hint.cli,
+        )
+
+    @staticmethod
     def is_other_format(error: TFRecordError) -> bool:
-        """True if an error of `error_in` is about the first bytes of a file, which look like another format."""
+        """True if an error is one of `of_other_format`."""
         return error.expected == TFRECORD
 
 
@@ -428,7 +446,7 @@ def _record_error(
     If the fault is in the first record of the file, the message names the format that the first bytes look like, or
     what its writer stores as checksums.
     """
-    from tfrecord_io.bytes.format.foreign_files import ForeignFile, reader_hints
+    from tfrecord_io.bytes.format.foreign_files import ForeignFile
 
     is_first = fault.code <= FaultCode.LENGTH_TOO_LARGE and offset + fault.offset == 0
     head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first else b""
@@ -444,19 +462,7 @@ def _record_error(
         if fault.is_of_message and (kind := _kind_of_payload(data, fault.offset)) is not None:
             error.reason = f"{error.reason}; it looks like {kind}"
         return error
-    reason = f"not TFRecord: looks like {kind}"
-    hint = Hint(*reader_hints(kind))
-    return CorruptRecordError(
-        reason,
-        path=path,
-        record=0,
-        offset=0,
-        expected=TFRECORD,
-        got=kind,
-        records_intact=0,
-        hint=hint.text,
-        hint_cli=hint.cli,
-    )
+    return Fault.of_other_format(path, kind)
 
 
 def _kind_of_payload(data: Any, at: int) -> str | None:

@@ -14,7 +14,7 @@ import numpy as np
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import open_decompressed
-from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.kit import CODECS, Array
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
@@ -75,8 +75,7 @@ class _Records(DerivedRecords):
                     has_records = True
                     yield from stream
         if not has_records:
-            reason = "not TFRecord: looks like a tar archive, and none of its members is a TFRecord file"
-            raise CorruptRecordError(reason, path=self.file.path, record=0, offset=0, hint=TAR.advice)
+            raise self.other_format(self.file.path, TAR.looks[0], ", and none of its members is a TFRecord file")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.reduction()
