@@ -123,6 +123,19 @@ def test_groups_and_compressions(tmp_path: Path) -> None:
         assert read(path) == PAYLOADS
 
 
+def test_records_go_from_one_file_to_another(tmp_path: Path, s3: Bucket) -> None:
+    source = write(tmp_path / "a.array_record", PAYLOADS)
+    target = tmp_path / "b.array_record"
+    for options in ({}, {"storage_options": s3.storage_options}):
+        assert tfr.convert(source, target, **options).records == len(PAYLOADS)
+        assert read(target) == PAYLOADS
+    tfr.convert([source, source], target, target_options={"group_size": 16, "record_compression": "brotli"})
+    assert read(target) == PAYLOADS * 2
+    s3.fs.pipe_file(s3.url("a.array_record").removeprefix("s3://"), source.read_bytes())
+    tfr.convert(s3.url("a.array_record"), target, storage_options=s3.storage_options)
+    assert read(target) == PAYLOADS
+
+
 def test_examples_become_tables(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": range(100), "name": [f"n{i}" for i in range(100)]}, tmp_path / "a.tfrecord")
     tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.array_record")

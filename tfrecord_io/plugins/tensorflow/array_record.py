@@ -257,10 +257,9 @@ def to_array_record(
     for keyword in keywords.keys() - (CallSource.FRAME_KEYWORDS - {"threads"}):
         raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
     options = f"group_size:{group_size},{record_compression}"
-    # A dataset has the storage of its files itself.
-    of_files = (
-        {} if CallSource(source).datasets else Location.storage_for(CallSource(source).paths, storage.source).keywords
-    )
+    # A dataset has the storage of its files itself, and so have the records of another format.
+    paths = [path for path in CallSource(source).paths if not isinstance(path, Source)]
+    of_files = {} if CallSource(source).datasets else Location.storage_for(paths, storage.source).keywords
     sink = FrameSink(target, storage.target, mode=mode)
     try:
         folder = os.path.dirname(target) if Location.of(os.fspath(target), storage.target).is_local else None
