@@ -19,6 +19,7 @@ import pytest
 
 import tfrecord_io as tfr
 from forked import interpreter
+from pictures import jpeg
 from rounds import rounds
 from servers import Bucket
 from transfers import convert_flat
@@ -134,6 +135,21 @@ def test_records_go_from_one_file_to_another(tmp_path: Path, s3: Bucket) -> None
     s3.fs.pipe_file(s3.url("a.array_record").removeprefix("s3://"), source.read_bytes())
     tfr.convert(s3.url("a.array_record"), target, storage_options=s3.storage_options)
     assert read(target) == PAYLOADS
+
+
+@pytest.mark.parametrize("options", [{"target_format": "voc"}, {"target_format": "yolo"}, {"files": "images"}], ids=str)
+def test_images_become_files(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Their records are read twice: first to find the columns."""
+    image = jpeg(40, 20)
+    row: dict[str, Any] = {"image/encoded": [image], "image/filename": ["a.jpg"]}
+    if "files" not in options:
+        row |= {"image/height": [20], "image/width": [40], "image/object/class/text": [["x"]]}
+        row |= {f"image/object/bbox/{side}": [[at]] for side, at in zip(("xmin", "ymin"), (0.0, 0.0), strict=True)}
+        row |= {f"image/object/bbox/{side}": [[at]] for side, at in zip(("xmax", "ymax"), (0.5, 0.5), strict=True)}
+    tfr.write_tfrecord(row, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.array_record")
+    assert tfr.convert(tmp_path / "a.array_record", tmp_path / "out", **options).records == 1
+    assert next((tmp_path / "out").rglob("a.jpg")).read_bytes() == image
 
 
 def test_examples_become_tables(tmp_path: Path) -> None:

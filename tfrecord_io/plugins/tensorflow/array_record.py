@@ -118,6 +118,7 @@ class ArrayRecordFiles(DerivedRecords):
 
     def __init__(self, sources: Sequence[Source], options: ReadOptions) -> None:
         super().__init__(sources)
+        self.can_be_read_again = all(file.can_be_read_again for file in sources)
         self._options = options
         self._progress = ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes")
         self._firsts: list[int] = []  # the number of the first record of each file that was opened
