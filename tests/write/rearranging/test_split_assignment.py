@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,28 @@ def test_columns_that_are_no_keys(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="keep='any'"):
         tfr.dedupe(tmp_path / "a", tmp_path / "b", by="n", keep="any")
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda source, target: tfr.split(source, target, by="nope"),
+        lambda source, target: tfr.split(source, target, fractions=[0.5, 0.5], group="nope"),
+        lambda source, target: tfr.split(source, target, fractions=[0.5, 0.5], stratify="nope"),
+        lambda source, target: tfr.dedupe(source, target, by=["n", "nope"]),
+    ],
+)
+def test_a_key_that_no_record_has(tmp_path: Path, call: Callable[[Path, Path], object], damaged: bool) -> None:
+    """Damage is named, rather than the column, as the records after it may have that."""
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2, 3]}, path, embed_schema=False)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= damaged
+    path.write_bytes(content)
+    error = tfr.errors.CorruptRecordError if damaged else tfr.errors.FeatureNotFoundError
+    with pytest.raises(error, match="record 1 at byte 30" if damaged else "'nope'"):
+        call(path, tmp_path / "out")
 
 
 @pytest.mark.parametrize("type_", [pa.string(), pa.binary(), pa.dictionary(pa.int32(), pa.string())])

@@ -113,8 +113,12 @@ def each_key(
     selection = Selection(tuple(columns))  # the files have no other rows
     files = Files(copied.sources, options, selection)
     with Reader(files.plan_scan(embedded=schema.united)) as batches:
-        for field in batches.schema:  # none if the files have no Examples: the first batch is an error then
+        for field in batches.schema:  # none if the files have no Examples: a batch is an error then
             _check_key(field, columns, keyword, kinds)
+        if missing := set(columns).difference(batches.schema.names):
+            for _ in batches:  # intact records before damage have no columns, and the damage is to be named
+                pass
+            raise FeatureNotFoundError("the files have no such column", feature=min(missing))
         return [use([batch.column(name) for name in columns]) for batch in batches]
 
 
