@@ -482,6 +482,15 @@ def test_sql_reads_the_paths_that_a_query_names(run, words: Path, tmp_path: Path
     assert json.loads(run("sql", "--json", "SET threads = 1").stdout) == []
 
 
+@pytest.mark.parametrize("how", [["--json"], ["-o", "x.jsonl"]], ids=str)
+def test_sql_refuses_columns_of_one_name(run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: list[str]) -> None:
+    pytest.importorskip("duckdb")
+    monkeypatch.chdir(tmp_path)
+    shown = run("sql", "SELECT 1 AS a, 2 AS a", *how)
+    assert shown.exit_code != 0
+    assert "feature 'a': 2 columns have this name; rename them" in shown.output
+
+
 @pytest.mark.parametrize("target", ["out.parquet", "out.csv", "out.jsonl", "out.tfrecord", "out@2", "out.arrow"])
 def test_sql_writes_its_result(run, words: Path, tmp_path: Path, target: str) -> None:
     query = f"SELECT id, word, sum(id) OVER () AS total, 0.1::DOUBLE AS tenth FROM '{words}' ORDER BY id"

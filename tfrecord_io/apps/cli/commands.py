@@ -298,6 +298,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
     from tfrecord_io.apps.adapters.duckdb import open_query
     from tfrecord_io.apps.cli import output as printed
+    from tfrecord_io.kit import open_input
     from tfrecord_io.store import Location
 
     names = ("mode", "partition_by", "overwrite_where", "evolve", "metadata", "txn")
@@ -316,6 +317,8 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
             return
         rows = stream.read_all()
     whole = [field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.type.scale == 0]
+    if as_json:
+        open_input(rows)  # refuses columns of one name, all but the last of which an object would leave out
     value = printed.record_dicts(rows) if as_json else []
     for record in value:  # sums of integers have 38 digits in DuckDB
         record.update({name: int(record[name]) for name in whole if record[name] is not None})
