@@ -597,10 +597,21 @@ def _source_files(path: str, storage: StorageOptions) -> list[str]:
 
 
 def _is_folder_of_tables(path: str, writes: Format, keywords: Mapping[str, Any], storage: StorageOptions) -> bool:
-    """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk."""
+    """True if a target is a folder of files of a format of tables: by its slash, its keywords, or on the disk.
+
+    ValueError if the keywords of a folder are given with a name that states the numbers of files.
+    """
     if not writes.writes >= Format.IN_FOLDERS:
         return False
-    if path.endswith("/") or any(keywords.get(key) for key in FOLDER_OPTIONS):
+    of_folder = [key for key in sorted(FOLDER_OPTIONS) if keywords.get(key)]
+    if of_folder and files_of_shards(path) is not None:
+        names, others = (
+            f"'{printable(path)}' names the files to write",
+            "makes a folder of others: pass only one of them",
+        )
+        error = ValueError(f"{names}, and {of_folder[0]}= {others}")
+        raise for_cli(error, f"{names}, and --{of_folder[0].replace('_', '-')} {others}")
+    if path.endswith("/") or of_folder:
         return True
     location = Location.of(path, storage)
     return location.is_local and os.path.isdir(location.name)

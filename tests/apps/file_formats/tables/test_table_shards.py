@@ -45,6 +45,16 @@ EXPECTED = [
 ]
 
 
+@pytest.mark.parametrize("target", ["a@3.jsonl", "a-{0..2}.parquet"])
+@pytest.mark.parametrize("options", [{"shards": 2}, {"max_file_bytes": 100}, {"partition_by": ["cls"]}], ids=str)
+def test_a_name_that_states_files_is_no_folder(
+    records: Path, tmp_path: Path, target: str, options: dict[str, Any]
+) -> None:
+    with pytest.raises(ValueError, match=f"names the files to write, and {next(iter(options))}= makes a folder"):
+        tfr.convert(records, tmp_path / target, target_options=options)
+    assert list(tmp_path.iterdir()) == [records]
+
+
 @pytest.mark.parametrize(
     ("target", "names"),
     [
