@@ -463,3 +463,27 @@ def test_decimals_that_are_declared_are_not_rounded(tmp_path: Path, type_: pa.Da
     (tmp_path / "a.csv").write_text(f"x\n{text}\n1.1\n")
     tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema=pa.schema({"x": type_}))
     assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == [Decimal(text), Decimal("1.1")]
+
+
+CATEGORIES = [
+    pa.array([5, None, 5, -7], pa.int16()),
+    pa.array([0.5, None, 1e9], pa.float32()),
+    pa.array([True, None, False]),
+    pa.array([0, None, 9_000], pa.date32()),
+    pa.array([0, None, 1], pa.timestamp("us")),
+    pa.array(["a", None, "b"]),
+]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+@pytest.mark.parametrize("index", [pa.int8(), pa.int32()], ids=str)
+@pytest.mark.parametrize("values", CATEGORIES, ids=lambda values: str(values.type))
+def test_categories_are_read_back_with_their_schema(
+    tmp_path: Path, values: pa.Array, index: pa.DataType, suffix: str
+) -> None:
+    column = values.dictionary_encode().cast(pa.dictionary(index, values.type))
+    tfr.write_tfrecord(pa.table({"c": column, "n": range(len(column))}), tmp_path / "a.tfrecord")
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"a.{suffix}")
+    tfr.convert(tmp_path / f"a.{suffix}", tmp_path / "b.tfrecord", schema=table.schema)
+    assert tfr.read_table(tmp_path / "b.tfrecord").equals(table)

@@ -39,6 +39,8 @@ SQUARES = tfr.tensor("float32", (2, 2))
         (tfr.scalar("string"), [b"a", b"\xff"], 1, "string", "binary"),
         (tfr.scalar("int64", required=True), [1, None], 1, None, None),
         (tfr.scalar(pa.dictionary(pa.int8(), pa.string())), list(map(str, range(300))), 128, None, "string"),
+        (tfr.scalar(pa.dictionary(pa.int8(), pa.int16())), [*range(300)], 128, None, "int64"),
+        (tfr.scalar(pa.dictionary(pa.int8(), pa.int16())), [1, 70_000], 1, None, "int64"),
     ],
 )  # fmt: skip
 def test_what_does_not_fit_the_schema_names_row_and_types(

@@ -452,7 +452,7 @@ def decode_column(array: pa.Array, type_: pa.DataType) -> pa.Array:
 
     ArrowInvalid if text is not base64 or of this form, or a value does not fit.
     """
-    form = Column(type_).plain_form
+    form = type_.value_type if t.is_dictionary(type_) else Column(type_).plain_form
     array = _restore_type(array, form)
     array = array if array.type == form else array.cast(form)
     return array if form == type_ else Column(type_).from_plain_form(array)
