@@ -141,6 +141,8 @@ def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) 
         ({"jpg": [b"a"], "a/b": [1]}, r"has a slash.* target_options=\{'rename': \{'a/b': 'cls'\}"),
         ({"jpg": [b"a"], "X": ["a"]}, r"has capitals.* target_options=\{'rename': \{'X': 'txt'\}"),
         ({"jpg": [b"a"], ".x": ["a"]}, "begins with a dot"),
+        ({"cls": ["cat"]}, r"take the members of this suffix for integers; .*\{'rename': \{'cls': 'txt'\}"),
+        ({"jpg": [b"a"], "id": [b"7"]}, r"for integers; .*\{'rename': \{'id': 'jpg'\}"),
         ({"jpg": [b"a"], "x": [1.5]}, "name it after a suffix"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
         ({"jpg": [b"a"], "__key__": ["./../a"]}, "cannot be used"),

@@ -305,6 +305,8 @@ def _check_suffix(field: pa.Field, *, is_raw_image: bool) -> None:
         reason = "it begins with a dot"
     elif is_raw_image and name.rpartition(".")[2] != "png":
         reason = "raw pixels become PNG files, by whose suffix readers decode them"
+    elif name in _INTEGERS and not t.is_integer(field.type):
+        reason = "readers take the members of this suffix for integers"
     if reason is None:
         return
     column = Column(field.type)
