@@ -164,6 +164,25 @@ def test_what_cannot_be_written_leaves_nothing(records: str, tmp_path: Path) -> 
         tfr.convert(records, f"{records}/", target_format="csv")
 
 
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+@pytest.mark.parametrize(
+    ("values", "match"),
+    [
+        (pa.array(["a", None, "__HIVE_DEFAULT_PARTITION__"]), "that of missing values"),
+        (pa.array([b"a", b"__HIVE_DEFAULT_PARTITION__"]), "that of missing values"),
+        (pa.array(["a", "__HIVE_DEFAULT_PARTITION__"]).dictionary_encode(), "that of missing values"),
+        (pa.array([b"a", b"\xff"]), "UTF-8, and holds no other bytes"),
+    ],
+    ids=["text", "bytes", "categories", "not UTF-8"],
+)
+def test_values_that_no_folder_states(tmp_path: Path, values: pa.Array, match: str, form: str) -> None:
+    tfr.write_tfrecord(pa.table({"k": values, "n": range(len(values))}), tmp_path / "a.tfrecord")
+    options = {"partition_by": ["k"]}
+    with pytest.raises(tfr.errors.EncodeError, match=rf"'k': .*{match}; leave it out of partition_by="):
+        tfr.convert(tmp_path / "a.tfrecord", f"{tmp_path}/out/", target_format=form, target_options=options)
+    assert not (tmp_path / "out").exists()
+
+
 @settings(max_examples=rounds(30), deadline=None)
 @given(
     values=st.lists(st.one_of(st.none(), st.text(max_size=4)), min_size=1, max_size=6),

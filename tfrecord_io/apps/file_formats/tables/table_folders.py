@@ -29,7 +29,7 @@ from tfrecord_io.apps.file_formats.tables.table_files import (
     suffixes_of,
 )
 from tfrecord_io.base import ExportOptions, StorageOptions
-from tfrecord_io.columns import Projection
+from tfrecord_io.columns import Column, Projection
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.kit import FORMATS, Format, Options, WriteOptions, check_choice, open_output, printable
 from tfrecord_io.read import CallSource
@@ -45,6 +45,7 @@ _SAMPLE_BYTES = 8 << 20  # from which the rows of a file are computed
 _MOST_GROUP_ROWS = 1 << 20  # pyarrow's default
 _MOST_FOLDERS = 100_000
 _COPY_BYTES = 4 << 20
+_MISSING = "__HIVE_DEFAULT_PARTITION__"  # pyarrow's text for null, which it does not escape
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
@@ -178,7 +179,7 @@ def _write_dataset(
     """Write files by pyarrow.dataset, in a folder for each value of the columns; returns the rows of each file."""
     from pyarrow import dataset
 
-    batches: Iterator[pa.RecordBatch] = (batch for batch in reader if len(batch))
+    batches: Iterator[pa.RecordBatch] = (_refuse_unnamed(batch, columns) for batch in reader if len(batch))
     limits: dict[str, Any] = {}
     if options.max_file_bytes is not None:
         first, most_rows = _rows_of_bytes(batches, options.max_file_bytes)
@@ -216,6 +217,26 @@ def _write_dataset(
             rows[path] = writer.write(stage.path(path), content.schema, every)
         os.unlink(staged)
     return rows
+
+
+def _refuse_unnamed(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch:
+    """The batch; EncodeError for a value of these columns that could not be read back from the name of a folder."""
+    import pyarrow.compute as pc
+
+    for name in columns:
+        values = batch.column(name)
+        values = values.dictionary_decode() if pa.types.is_dictionary(values.type) else values
+        if not Column(values.type).is_text_or_bytes:
+            continue
+        try:
+            is_missing = pc.any(pc.equal(values.cast(pa.large_string()), _MISSING)).as_py()
+            reason = f"the folder of the text {_MISSING} is that of missing values" if is_missing else None
+        except pa.ArrowInvalid:
+            reason = "the name of a folder is UTF-8, and holds no other bytes"
+        if reason is not None:
+            hint, hint_cli = "leave it out of partition_by=", "leave it out of --partition-by"
+            raise EncodeError(reason, feature=name, hint=hint, hint_cli=hint_cli)
+    return batch
 
 
 def _rows_of_bytes(batches: Iterator[pa.RecordBatch], size: int) -> tuple[list[pa.RecordBatch], int]:
