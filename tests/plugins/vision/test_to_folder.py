@@ -75,6 +75,19 @@ def test_a_folder_of_images_and_back(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("files", "column"), [("images", "image/encoded"), ("file/encoded", "file/encoded")])
+def test_lists_are_refused_with_a_way_that_holds_them(tmp_path: Path, files: str, column: str) -> None:
+    source = str(tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({column: [b"a"], "words": [["a", "b"]]}, source)
+    with pytest.raises(tfr.errors.EncodeError, match=r"'words': .* call tfr\.formats\.(\w+) with table=") as caught:
+        tfr.convert(source, tmp_path / "out", files=files)
+    function = getattr(tfr.formats, str(caught.value).partition("tfr.formats.")[2].partition(" ")[0])
+    assert function(source, tmp_path / "out", table="metadata.jsonl").records == 1
+    shown = CliRunner().invoke(command, ["convert", source, str(tmp_path / "other"), "--files", files])
+    assert "--columns, or write it with another tfr convert" in shown.output
+    assert "table=" not in shown.output
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
     data = {"image/encoded": [b"a", b"b"], "image/filename": ["ok.png", name]}

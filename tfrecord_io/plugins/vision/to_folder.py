@@ -45,7 +45,8 @@ _MAGIC = {
 }
 _NUMBERED = "filename=None numbers the files instead"
 _NUMBERED_CLI = "--filename none numbers the files instead"
-_TABLE_ADVICE = 'exclude the column with columns=, or pass table="metadata.jsonl", which holds lists and bytes'
+_TABLE_ADVICE = 'call tfr.formats.write_{}_folder with table="metadata.jsonl", which holds lists and bytes'
+_TABLE_ADVICE_CLI = "write it with another tfr convert, to a file such as metadata.jsonl, which holds lists and bytes"
 
 
 @check_keywords
@@ -264,7 +265,7 @@ def _write_folder(
         table_fields = [field for field in reader.schema if field.name not in (layout.image, layout.filename)]
         table_schema = pa.schema([pa.field(layout.filename or layout.name, pa.string()), *table_fields])
         if make_table is not None:
-            refuse_types(table_schema, make_table, _TABLE_ADVICE)
+            refuse_types(table_schema, make_table, _TABLE_ADVICE.format(kind.keyword), _TABLE_ADVICE_CLI)
         folder = opened.enter_context(NewFolder.begin(os.fspath(target), storage))
         writer = None
         if table is not None and make_table is not None:

@@ -446,17 +446,18 @@ class _SinkStream(io.RawIOBase):
         return len(view)
 
 
-def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str) -> None:
-    """Refuse a column of a type that the format does not have."""
+def refuse_types(schema: pa.Schema, open_writer: OpenWriter, instead: str, instead_cli: str | None = None) -> None:
+    """Refuse a column of a type that the format does not have; `instead_cli` is `instead` in words of the command."""
     for field in schema:
         if _refuses(empty_batch(pa.schema([field])), open_writer):
             reason = f"a column of {Column(field.type, field.metadata).short_name} cannot be stored in this file format"
-            hint, hint_cli = _hints(instead)
+            hint, hint_cli = _hints(instead, instead_cli)
             raise EncodeError(reason, feature=field.name, hint=hint, hint_cli=hint_cli)
 
 
-def _hints(instead: str) -> tuple[str, str]:
-    return f"exclude the column with columns=, or {instead}", f"exclude the column with --columns, or {instead}"
+def _hints(instead: str, instead_cli: str | None = None) -> tuple[str, str]:
+    exclude = "exclude the column with"
+    return f"{exclude} columns=, or {instead}", f"{exclude} --columns, or {instead_cli or instead}"
 
 
 def refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, instead: str) -> EncodeError | None:
