@@ -297,9 +297,9 @@ def check_counts(
 def warn_of_no_records(sources: Sequence[Source]) -> None:
     """Warn, after a read without a row, that its columns are unknown."""
     more_files = f" and {counted(len(sources) - 1, 'more file')}" if len(sources) > 1 else ""
-    reason = "no records, so the columns are unknown"
-    advice = "read_table(schema=…) reads no rows of known columns"
-    warn(f"{printable(sources[0].path)}{more_files}: {reason}; {advice}", SchemaWarning)
+    reason = f"{printable(sources[0].path)}{more_files}: no records, so the columns are unknown"
+    advice = "reads no rows of known columns"
+    warn(f"{reason}; read_table(schema=…) {advice}", SchemaWarning, f"{reason}; --schema FILE {advice}")
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ScanOptions) -> None:

@@ -448,5 +448,7 @@ def warn_of_lost_schema(sink: Sink, columns: int) -> None:
     """Warn of the loss of column types in a `sink` without records."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so the schema ({counted(columns, 'column')}) could not be stored"
-        advice = "read the file with read_table(schema=…), or write a directory, whose manifest keeps the schema"
-        warn(f"{printable(sink.path)}: {lost}; {advice}", SchemaWarning)
+        advice = "write a directory, whose manifest keeps the schema"
+        reason = f"{printable(sink.path)}: {lost}; read the file with"
+        text, text_cli = (f"{reason} {way}, or {advice}" for way in ("read_table(schema=…)", "--schema FILE"))
+        warn(text, SchemaWarning, text_cli)

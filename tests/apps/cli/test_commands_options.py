@@ -93,6 +93,36 @@ SHOWS_DAMAGE = "browse"  # and goes on until it is ended
 
 
 @pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("head empty", "--schema FILE reads no rows of known columns"),
+        ("convert a b --where x>9", "read the file with --schema FILE, or write a directory"),
+        ("convert a b --append", "tfr merge makes the first shard"),
+        ("copy a lists b.tfrecord", "tfr merge writes other files"),
+        ("convert a c.array_record --where x>1", "--where does not apply to ArrayRecord"),
+        ("convert a c --embed content=word", "--missing-files null makes it"),
+        ("convert a c --embed-folder .", "--embed-folder has no effect without --embed"),
+        ("convert a c --to lerobot", "LeRobot needs --fps"),
+        ("convert a c --from elwc", "or other messages with --record-type bytes"),
+        ("convert lists c.orc", "write an Arrow file (.arrow), or declare another type"),
+        ("sample a c", "pass either -n, the number of records, or --fraction"),
+    ],
+)
+@pytest.mark.plugins("vision", "tensorflow")
+def test_messages_have_the_words_of_the_command(
+    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"x": [1, 2, 3], "word": ["p", "q", "r"]}, "a")
+    tfr.write_tfrecord({"x": [np.zeros((2, 2), np.complex64)]}, "lists")
+    Path("b").write_bytes(b"")
+    Path("empty").write_bytes(b"")
+    shown = run(*words.split())
+    assert message in shown.stderr
+    assert not re.search(r"\b[a-z_]+=(?!')|tfr\.[a-z]|\(schema", shown.stderr)
+
+
+@pytest.mark.parametrize(
     "command", [each for name, each in group.commands.items() if name != SHOWS_DAMAGE], ids=lambda command: command.name
 )
 def test_a_damaged_file_says_how_to_go_on(run: Any, tmp_path: Path, command: Any) -> None:

@@ -654,7 +654,9 @@ def _check(
 def _embedding_of(keywords_of_embedding: Mapping[str, Any], storage: StorageOptions) -> Callable[[Any], Any]:
     """The function that embeds files into a stream, made of ``embed``, ``embed_folder`` and ``missing_files``."""
     if keywords_of_embedding and "embed" not in keywords_of_embedding:
-        raise TypeError(f"{next(iter(keywords_of_embedding))}= has no effect without embed=")
+        keyword = next(iter(keywords_of_embedding))
+        error = TypeError(f"{keyword}= has no effect without embed=")
+        raise for_cli(error, f"--{keyword.replace('_', '-')} has no effect without --embed")
     columns, folder, missing = (keywords_of_embedding.get(key) for key in Format.EMBEDDING)
     keywords: dict[str, Any] = {"folder": folder, "missing": missing or "raise", "storage_options": storage.given}
     return lambda stream: stream if columns is None else embed_files(stream, columns, **keywords)

@@ -16,7 +16,7 @@ from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import LIMITS
 from tfrecord_io.columns import Column
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.kit import Options, check_choice, check_keywords, open_input, printable
+from tfrecord_io.kit import Options, check_choice, check_keywords, for_cli, open_input, printable
 from tfrecord_io.store import Directory, Entry, FileSystem, Folder, Location
 from tfrecord_io.typing import MissingFiles, Path, StorageLike, TableLike
 
@@ -169,8 +169,8 @@ class _Embedding:
                     what = "no such file" if entry is None else "a directory, not a file"
                     number = errno.ENOENT if entry is None else errno.EISDIR
                     text = f"{what} (row {row + at}, column '{printable(feature)}')"
-                    advice = 'missing="null" makes it a missing value'
-                    raise OSError(number, f"{text}; {advice}", fs.display_path(name))
+                    error = OSError(number, f'{text}; missing="null" makes it a missing value', fs.display_path(name))
+                    raise for_cli(error, f"{text}; --missing-files null makes it a missing value")
                 located[at] = (fs, None if entry is None or entry.directory else entry)
         return located
 

@@ -20,7 +20,7 @@ Code = str | Callable[..., Any]
 _STORAGE = {"storage_options", "filesystem"}
 _READING = frozenset(f.name for f in fields(ReadOptions)) - ReadOptions.internal - _STORAGE - {"columns"}
 _WRITING = frozenset(f.name for f in fields(WriteOptions)) - WriteOptions.internal - _STORAGE - {"record_dim"}
-_INSTEAD = "write an Arrow file (.arrow), or declare another type with schema="
+_INSTEAD = "write an Arrow file (.arrow), or declare another type"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -20,7 +20,7 @@ from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.columns import TfdsInfo
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.kit import Array, ProgressMeter, ReadOptions, check_choice, check_integer, needs, printable
+from tfrecord_io.kit import Array, ProgressMeter, ReadOptions, check_choice, check_integer, for_cli, needs, printable
 from tfrecord_io.plugins.tensorflow.tensorflow_rows import ARRAY_RECORD
 from tfrecord_io.read import CallSource, DerivedRecords
 from tfrecord_io.store import FileName, Listing, Location, Source, resolve_inputs
@@ -256,7 +256,9 @@ def to_array_record(
         keywords["record_type"] = None
     progress = keywords.pop("progress", False)
     for keyword in keywords.keys() - (CallSource.FRAME_KEYWORDS - {"threads"}):
-        raise TypeError(f"{keyword}= does not apply to ArrayRecord files, to which records are copied as they are")
+        reason = "does not apply to ArrayRecord files, to which records are copied as they are"
+        option = {"filters": "where", "schema_overrides": "type"}.get(keyword, keyword.replace("_", "-"))
+        raise for_cli(TypeError(f"{keyword}= {reason}"), f"--{option} {reason}")
     options = f"group_size:{group_size},{record_compression}"
     # A dataset has the storage of its files itself, and so have the records of another format.
     paths = [path for path in CallSource(source).paths if not isinstance(path, Source)]

@@ -25,7 +25,7 @@ from tfrecord_io import explode
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.columns import Column, ImageForm, ImageHeader, PixelReader, RawImages
 from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError, SchemaError, SchemaWarning
-from tfrecord_io.kit import Array, Dtype, RowFault, check_integer, counted, printable, warn
+from tfrecord_io.kit import Array, Dtype, RowFault, check_integer, counted, for_cli, printable, warn
 from tfrecord_io.plugins.vision.video_files import CODEC_NAME, PIXEL_FORMAT, VideoWriter
 from tfrecord_io.read import CallSource, Steps
 from tfrecord_io.store import Location, NewFolder
@@ -230,7 +230,8 @@ def convert_to_lerobot(
     frames of videos.
     """
     if fps is None:
-        raise TypeError("LeRobot needs fps=, the frames per second")
+        needed = "the frames per second"
+        raise for_cli(TypeError(f"LeRobot needs fps=, {needed}"), f"LeRobot needs --fps, {needed}")
     fps = check_integer("fps", fps, 1)
     if Location.is_url(target):
         raise ValueError(f"'{os.fspath(target)}': a folder of LeRobot is written locally; upload it from there")

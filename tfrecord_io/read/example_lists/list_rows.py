@@ -38,6 +38,7 @@ from tfrecord_io.read.example_lists.list_block import CONTEXT, EXAMPLES, PARTS, 
 from tfrecord_io.store import Origin, Source, SourcePrefetcher
 
 _OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
+_OTHER_MESSAGE_CLI = "read tf.train.Examples without --from, or other messages with --record-type bytes"
 _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
 _EXAMPLE_TAG, _CONTEXT_TAG = FieldTag.of(EXAMPLES), FieldTag.of(CONTEXT)
 _MOST_ROWS = 4 << 20  # whose records are kept, of the last blocks; of those before, the file is known
@@ -130,7 +131,7 @@ class _ListSplitter:
         members, fault = engine.members(walker.data, frames, max(EXAMPLES, CONTEXT))
         if fault is not None:
             error = walker.fault_error(fault, message="ExampleListWithContext")
-            error.advice = _OTHER_MESSAGE
+            error.set_hint(_OTHER_MESSAGE, _OTHER_MESSAGE_CLI)
             frames = Engine.Frames(frames.starts[: fault.record], frames.lengths[: fault.record], 0)
         block = ListBlock.from_frames(walker.data, frames, members=members, part=self._part, engine=engine)
         numbers = block.numbers(self._lists, self._part)
@@ -155,7 +156,7 @@ class _ListSplitter:
             error = walker.fault_error(fault.fault)
             part = "its context" if fault.example is None else f"its example {fault.example}"
             error.reason = f"{part}: {error.reason}"
-            error.advice = _OTHER_MESSAGE
+            error.set_hint(_OTHER_MESSAGE, _OTHER_MESSAGE_CLI)
             return error
         reason = "the name is used in the context and in the examples"
         if fault.name in (RECORD, POSITION):

@@ -326,8 +326,9 @@ def _place(target: Any, fs: FileSystem, name: str, found: Found) -> tuple[str, F
         entry = fs.entry(name)
         if entry is None or not entry.directory:
             reason = "is named like TFRecord files, and several files, or a dataset, are copied to a directory"
-            advice = f"write '{printable(text)}/' for one of this name; tfr.merge writes other files"
-            raise ValueError(f"'{printable(text)}' {reason}; {advice}")
+            reason = f"'{printable(text)}' {reason}; write '{printable(text)}/' for one of this name"
+            error = ValueError(f"{reason}; tfr.merge writes other files")
+            raise for_cli(error, f"{reason}; tfr merge writes other files")
     if name.startswith("/") and not name.rstrip("/"):
         return "/", found
     return f"{name.rstrip('/')}/" if name else "", found

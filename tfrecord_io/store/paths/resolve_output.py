@@ -22,7 +22,7 @@ _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 
 _ONE_FILE = (
     "which is always written as a whole; append to a directory ('name/') or to shards "
-    "('name@*'); tfr.merge makes the first shard from a file"
+    "('name@*'); {} makes the first shard from a file"
 )
 _EXTENSION = re.compile(r"\.(?!v[0-9]+$)([a-z_]\w*|7z)")  # "model.v2" is a version
 _SIMILARITY = 0.7  # of difflib: "parq" and "parquet" have 0.73
@@ -203,7 +203,7 @@ class Output:
             )
         if hasattr(path, "write"):
             if grows:
-                raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE}")
+                raise ValueError(f"mode='append': a file object is one file, {_ONE_FILE.format('tfr.merge')}")
             if shards is not None or max_shard_bytes is not None:
                 raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
             return Output(f"<{type(path).__name__}>", file=path)
@@ -424,7 +424,9 @@ def _file_or_shards(request: _Request, entry: Entry | None) -> Output:
         from tfrecord_io.store.paths.manifest import is_dataset
 
         if entry is not None or not is_dataset(request.fs, request.name):
-            raise ValueError(f"'{printable(request.text)}': mode='append': this path is one file, {_ONE_FILE}")
+            reason = f"'{printable(request.text)}': mode='append': this path is one file, "
+            error = ValueError(reason + _ONE_FILE.format("tfr.merge"))
+            raise for_cli(error, reason + _ONE_FILE.format("tfr merge"))
         count = 1
     if entry is not None:
         reason = "a file of exactly this name exists, which would be read instead of the shards"

@@ -16,7 +16,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, MIB, CopyOptions, check_integer, check_keywords, printable
+from tfrecord_io.base import LIMITS, MIB, CopyOptions, check_integer, check_keywords, for_cli, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.read import BlockWalker, options_from_call
 from tfrecord_io.typing import (
@@ -197,7 +197,8 @@ def sample(
         As `write_tfrecord`.
     """
     if (n is None) == (fraction is None):
-        raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
+        text = "pass either {}, the number of records, or {}, the part of them"
+        raise for_cli(ValueError(text.format("n=", "fraction=")), text.format("-n", "--fraction"))
     n = check_integer("n", n, 0, optional=True)
     part = None if fraction is None else exact_fraction("fraction", fraction)
     options = options_from_call(
