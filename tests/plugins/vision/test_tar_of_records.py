@@ -131,3 +131,17 @@ def test_damage_is_an_error_with_the_archive_and_the_record(tmp_path: Path) -> N
     path.write_bytes(content[: at - 100])
     with pytest.raises((tfr.errors.TFRecordError, OSError), match=r"a\.tar"):
         tfr.read_table(path)
+
+
+def test_a_damaged_compressed_member_is_a_problem(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar", names=["x.tfrecord", "y.tfrecord.gz"])
+    content = bytearray(path.read_bytes())
+    content[content.rindex(b"\x1f\x8b") + 30] ^= 0xFF
+    path.write_bytes(content)
+    for call in (tfr.read_table, tfr.describe):
+        with pytest.raises(tfr.errors.CompressionError):
+            call(path)
+    (checked,) = tfr.verify(path).files
+    assert (checked.status, checked.intact, type(checked.error)) == ("damaged", 15, tfr.errors.CompressionError)
+    with pytest.warns(tfr.errors.DamagedDataWarning):
+        assert tfr.read_table(path, on_error="skip").num_rows == 15

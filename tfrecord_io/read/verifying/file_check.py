@@ -226,7 +226,7 @@ class FileChecker:
             raise error
         offset = walker.offset if walker.block is not None else walker.bytes
         self.totals.begin_problem(walker.record, offset, is_other=is_other)
-        if not isinstance(error, CorruptRecordError):  # the frame is intact
+        if walker.block is not None and not isinstance(error, CorruptRecordError):  # the frame is intact
             size = FrameHeader(walker.data[: FrameHeader.BYTES]).frame_size
             self.problems.add("records", error, walker.offset + size)
             if is_other:
