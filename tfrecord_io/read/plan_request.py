@@ -247,11 +247,11 @@ class UnitedSchemas:
         sources = self._request.all_sources
         if sources.are_of_manifest:  # which states none, or no record was read
             return embedded
-        stated = [(source.path, source.stated_schema) for source in sources]
-        if all(known is None for _, known in stated):
+        schemas = [(source.path, source.stated_schema) for source in sources]
+        if all(schema is None for _, schema in schemas):
             return embedded
         first = None if embedded is None or embedded.content is None else (embedded.content, embedded.path)
-        contents = [known or first for path, known in stated if known or (first and path == first[1])]
+        contents = [schema or first for path, schema in schemas if schema or (first and path == first[1])]
         united = unite_embedded(None, filter(None, contents))
         return united if united is None or embedded is None else united.merge(embedded)
 

@@ -164,8 +164,8 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         if not self.total:
             return "nothing was left out"
         names = [f"{printable(path)} ({count:,})" for path, count in self.files.most_common(_NAMED_FILES)]
-        if len(self.files) == 1:  # which has all of them
-            names = [printable(path) for path in self.files]
+        if len(self.files) == 1:  # which has all regions
+            names = [*map(printable, self.files)]
         if len(self.files) > _NAMED_FILES:
             names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
         first = self[0]

@@ -225,12 +225,14 @@ class LaneReader(EpochReader):
     def rows_found(self) -> int:
         """Number of rows of the lanes until now, which may be those of other workers, too."""
         of_lanes = sum(lane.drawn + lane.count for lane in self.lanes.values())
-        readers = [stream.batching.reader for stream in self.streams]
-        return of_lanes + sum(reader.count for reader in readers if reader is not None)
+        return of_lanes + sum(reader.count for reader in self._stream_readers)
+
+    @property
+    def _stream_readers(self) -> list[EpochReader]:
+        return [stream.batching.reader for stream in self.streams if stream.batching.reader is not None]
 
     def _rows(self) -> list[EpochReader]:
-        of_streams = [stream.batching.reader for stream in self.streams]
-        return [lane.rows for lane in self.lanes.values()] + [rows for rows in of_streams if rows is not None]
+        return [*(lane.rows for lane in self.lanes.values()), *self._stream_readers]
 
     def reports(self) -> list[ReadReport]:
         return [self._ended, *(report for rows in self._rows() for report in rows.reports())]
@@ -251,9 +253,7 @@ class LaneReader(EpochReader):
 
     @property
     def failed(self) -> bool:
-        return any(lane.failed for lane in self.lanes.values()) or any(
-            stream.batching.reader is not None and stream.batching.reader.failed for stream in self.streams
-        )
+        return any(lane.failed for lane in self.lanes.values()) or any(rows.failed for rows in self._stream_readers)
 
     def raise_error(self) -> None:
         for lane in self.lanes.values():
@@ -367,12 +367,12 @@ class LaneBatching(Batching):
             if self._lacks is not None:
                 return
             has_had_batches = has_had_batches or count > 0
-            is_empty = not count and not position.delivered and self._options.epochs is None
-            if is_empty and not self._may_have_batches_later(lanes, position.epoch, has_had_batches):
-                if not drawn_rows:  # else a warning says that rows were left out
-                    lanes.count = lanes.rows_found if self._order.rows is None else self._order.rows
-                    self._refuse_endless(lanes)
-                return
+            if not count and not position.delivered and self._options.epochs is None:
+                lanes.count = lanes.rows_found if self._order.rows is None else self._order.rows
+                if not self._may_have_batches_later(lanes, position.epoch, has_had_batches):
+                    if not drawn_rows:  # else a warning says that rows were left out
+                        self._refuse_endless(lanes)
+                    return
             position = self._order.begin(position.epoch + 1, self._seat.worker)
 
     def _epochs_differ(self, reader: EpochReader) -> bool:
