@@ -132,6 +132,7 @@ def test_a_damaged_file_says_how_to_go_on(run: Any, tmp_path: Path, command: Any
     targets = {"convert": [tmp_path / "b.tfrecord"], "report": [tmp_path / "b.html"]}
     shown = run(command.name, path, *targets.get(command.name, []))
     assert "on_error" not in shown.output
+    assert "--on-error" in options_of(command) or "--on-error" not in shown.output
     has_option = "--on-error" in options_of(command) and command.name != "schema"  # it reads the first record
     if has_option:
         assert "see --on-error" in shown.output

@@ -28,6 +28,7 @@ INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
 
+_ADVICE_OF_OPTION = "see --on-error, or "  # before other advice in errors about damage
 _LESS_MEMORY = "pass --threads 1; choose columns by --columns"
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
@@ -62,7 +63,8 @@ def report_exit_code(files: Sequence[Any]) -> int:
 def error_line(error: BaseException) -> str:
     """Word an error or a warning in one line for the command, with control characters escaped."""
     if isinstance(error, TFRecordError):
-        return error.text_cli()
+        text = error.text_cli()
+        return text if _has_option("--on-error") else text.replace(_ADVICE_OF_OPTION, "")
     message = str(error.args[0] if len(error.args) == 1 else error)
     own_words: str | None = getattr(error, "message_cli", None)
     if isinstance(error, MemoryError):
@@ -74,6 +76,17 @@ def error_line(error: BaseException) -> str:
     elif own_words is not None:
         message = own_words
     return hide_secrets(printable(message, 1024), shorten=True)
+
+
+def _has_option(name: str) -> bool:
+    """True if the command that runs has the option."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return False
+    command = context.command
+    if isinstance(command, click.Group) and context.invoked_subcommand:
+        command = command.get_command(context, context.invoked_subcommand) or command
+    return any(name in parameter.opts for parameter in command.params)
 
 
 def print_error(text: str) -> None:
