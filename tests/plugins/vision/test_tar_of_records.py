@@ -128,9 +128,28 @@ def test_damage_is_an_error_with_the_archive_and_the_record(tmp_path: Path) -> N
     assert (caught.value.path, caught.value.record) == (str(path), 20)
     with pytest.warns(tfr.errors.DamagedDataWarning):
         assert tfr.read_table(tfr.dataset(path, on_error="skip"))["n"].to_pylist() == [n for n in range(30) if n != 20]
-    path.write_bytes(content[: at - 100])
-    with pytest.raises((tfr.errors.TFRecordError, OSError), match=r"a\.tar"):
-        tfr.read_table(path)
+
+
+def test_a_truncated_archive_keeps_the_records_before_its_end(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": list(range(1000))}, tmp_path / "x.tfrecord")
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as file:
+        file.add(tmp_path / "x.tfrecord", "x.tfrecord")
+    content, records = path.read_bytes(), (tmp_path / "x.tfrecord").read_bytes()
+    assert tfr.count(path) == 1000
+    begin = content.index(records)
+    for lost, intact in ((len(records) // 2 + 3, 499), (4, 999)):
+        path.write_bytes(content[: begin + len(records) - lost])
+        for call in (tfr.count, tfr.read_table, tfr.describe):
+            with pytest.raises(
+                tfr.errors.TruncatedRecordError, match=r"a\.tar: record \d+: the archive ends \d+ bytes"
+            ):
+                call(path)
+        (checked,) = tfr.verify(path).files
+        assert (checked.status, checked.intact) == ("damaged", intact)
+        with pytest.warns(tfr.errors.StoppedEarlyWarning):
+            table = tfr.read_table(path, on_error="stop")
+        assert table["x"].to_pylist() == list(range(intact))
 
 
 def test_a_damaged_compressed_member_is_a_problem(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import numpy as np
 from tfrecord_io.apps.file_formats.tables.table_files import suffixes_of
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import open_decompressed
-from tfrecord_io.errors import TFRecordError
-from tfrecord_io.kit import CODECS, Array
+from tfrecord_io.errors import TFRecordError, TruncatedRecordError
+from tfrecord_io.kit import CODECS, Array, printable
 from tfrecord_io.plugins.vision.tar_archive import TarArchive
 from tfrecord_io.plugins.vision.vision_rows import TAR
 from tfrecord_io.read import DerivedRecords
@@ -23,6 +23,7 @@ from tfrecord_io.store import FileName, PathMatch, Source
 
 _READ_BYTES = 1 << 20
 _MEMBERS = 16  # of an archive, that are looked at
+_ADVICE = "download or write the archive again"
 
 
 def is_tar_of_records(path: str, storage: StorageOptions) -> bool:
@@ -84,11 +85,14 @@ class _Records(DerivedRecords):
 class _MemberFile:
     """The content of the member at hand as a raw file."""
 
-    def __init__(self, archive: TarArchive) -> None:
-        self._archive = archive
+    def __init__(self, archive: TarArchive, name: str, path: str) -> None:
+        self._archive, self._name, self._path = archive, name, path
 
     def readinto(self, buffer: Any, /) -> int:
         data = self._archive.read(len(buffer))
+        if not data and self._archive.left and len(buffer):
+            missing = f"the archive ends {self._archive.left} bytes before the end of '{printable(self._name)}'"
+            raise TruncatedRecordError(missing, path=self._path, hint=_ADVICE)
         buffer[: len(data)] = data
         return len(data)
 
@@ -106,12 +110,11 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
         return None
     shown = f"{path}/{member.name}"
     head = archive.read(CODECS.SNIFF_BYTES)
-    stream = open_decompressed(
-        _MemberFile(archive), CODECS.infer(head, member.name), shown, head=head, size=member.size
-    )
+    raw = _MemberFile(archive, member.name, path)
+    stream = open_decompressed(raw, CODECS.infer(head, member.name), shown, head=head)
     is_named = name.is_records
     try:
-        first = _read_fully(stream, DerivedRecords.HEADER_BYTES)
+        first = _read_header(stream)
     except TFRecordError:
         if is_named:
             raise
@@ -119,16 +122,19 @@ def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator
     return _pieces(first, stream) if is_named or DerivedRecords.is_header(first.tobytes()) else None
 
 
-def _read_fully(stream: Any, size: int) -> Array:
-    """The next bytes of a stream, fewer at its end."""
-    data = np.empty(size, np.uint8)
+def _read_header(stream: Any) -> Array:
+    """The first bytes of a stream, fewer if it is shorter than a header."""
+    data = np.empty(DerivedRecords.HEADER_BYTES, np.uint8)
     done = 0
-    while done < size and (n := stream.readinto(data.data[done:])):
+    while done < len(data) and (n := stream.readinto(data.data[done:])):
         done += n
     return data[:done]
 
 
 def _pieces(first: Array, stream: Any) -> Iterator[Array]:
-    while len(first):
-        yield first
-        first = _read_fully(stream, _READ_BYTES)
+    """The bytes of a stream, all those before an error included."""
+    yield first
+    piece = np.empty(_READ_BYTES, np.uint8)
+    while n := stream.readinto(piece.data):
+        yield piece[:n]
+        piece = np.empty(_READ_BYTES, np.uint8)
