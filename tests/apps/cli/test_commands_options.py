@@ -101,6 +101,7 @@ SHOWS_DAMAGE = "browse"  # and goes on until it is ended
         ("copy a lists b.tfrecord", "tfr merge writes other files"),
         ("convert a c.array_record --where x>1", "--where does not apply to ArrayRecord"),
         ("convert a c --embed content=word", "--missing-files null makes it"),
+        ("convert tables c", "--from names the one to convert"),
         ("convert a c --embed-folder .", "--embed-folder has no effect without --embed"),
         ("convert a c --to lerobot", "LeRobot needs --fps"),
         ("convert a c --from elwc", "or other messages with --record-type bytes"),
@@ -117,6 +118,9 @@ def test_messages_have_the_words_of_the_command(
     tfr.write_tfrecord({"x": [np.zeros((2, 2), np.complex64)]}, "lists")
     Path("b").write_bytes(b"")
     Path("empty").write_bytes(b"")
+    Path("tables").mkdir()
+    for table in ("x.csv", "x.json"):
+        Path("tables", table).write_bytes(b"")
     shown = run(*words.split())
     assert message in shown.stderr
     assert not re.search(r"\b[a-z_]+=(?!')|tfr\.[a-z]|\(schema", shown.stderr)

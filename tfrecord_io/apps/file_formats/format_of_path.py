@@ -217,60 +217,78 @@ def _format_of_files(path: str, storage: StorageOptions, files: str | None, list
         return (matched.pop() if len(matched) == 1 else None) or _TFRECORD
     if not entry.directory:
         return _TFRECORD
-    everything = Listing.of_directory(fs, entry.name)
-    listings[path] = everything.entries
-    listing = everything.without_descriptions()
-    present = {child.basename for child in listing.entries}
-    names = sorted(present)
-    has_named = any(FileName.parse(name).is_records for name in names)
-    if (
-        len(listing.entries) < len(everything.entries)
-        and not has_named
-        and (of_tfds := TfdsInfo.format_of(fs, entry.name)) is not None
-    ):
-        return of_tfds
-    if files in FORMATS.FOLDERS and not has_named:
-        return FORMATS[FORMATS.FOLDERS[files]]
-    of_folders = (
-        row for row in FORMATS if row.folders and all(present & {*folder.split("|")} for folder in row.folders)
-    )
-    if (of_folder := next(of_folders, None)) is not None:
-        return of_folder
-    if {"meta", "data"} <= present and (frames := _frames_of_lerobot(fs, entry.name)):
+    folder = _SourceFolder(path, storage, Listing.of_directory(fs, entry.name))
+    listings[path] = folder.everything.entries
+    if (of_layout := folder.format_of_layout(fs, entry.name, files)) is not None:
+        return of_layout
+    if frames := folder.frames_of_lerobot(fs, entry.name):
         listings[path] = frames
-        if "videos" in present:
-            text = f"{printable(path)}: the frames of a LeRobot dataset are converted, left out: 'videos'"
-            warn(f"{text}; source_format='lerobot' reads them", UserWarning, f"{text}; --from lerobot reads them")
         return _format_of_names(path, [frames[0].basename]) or _TFRECORD
-    formats = [_format_of_name(name) for name in names]
-    may_be_images = not has_named and not any(named is not None and named.typed for named in formats)
-    if may_be_images and Folder.has_image(path, storage, by_content=False):
-        return FORMATS[FORMATS.FOLDERS["images"]]  # before the content of thousands of files is looked at
-    if listing.has_records():
-        return _TFRECORD
-    has_tables = any(named and not name.startswith("metadata.") for name, named in zip(names, formats, strict=True))
-    if may_be_images and not has_tables and Folder.has_image(path, storage, by_content=True):
-        return FORMATS[FORMATS.FOLDERS["images"]]
-    format = _format_of_names(path, names)
-    if format is None and not has_named:
+    return folder.format_of_content()
+
+
+class _SourceFolder:
+    """A folder whose files are to be converted, and what their names say."""
+
+    def __init__(self, path: str, storage: StorageOptions, everything: Listing) -> None:
+        self.path, self.storage, self.everything = path, storage, everything
+        self.listing = everything.without_descriptions()
+        self.names = sorted({child.basename for child in self.listing.entries})
+        self.has_named_records = any(FileName.parse(name).is_records for name in self.names)
+
+    def format_of_layout(self, fs: FileSystem, directory: str, files: str | None) -> Format | None:
+        """The format that descriptions, `files` or the names of certain files state; None if they state none."""
+        if not self.has_named_records:
+            has_descriptions = len(self.listing.entries) < len(self.everything.entries)
+            if has_descriptions and (of_tfds := TfdsInfo.format_of(fs, directory)) is not None:
+                return of_tfds
+            if files in FORMATS.FOLDERS:
+                return FORMATS[FORMATS.FOLDERS[files]]
+        present = {*self.names}
+        for row in FORMATS:
+            if row.folders and all(present & {*alternatives.split("|")} for alternatives in row.folders):
+                return row
+        return None
+
+    def frames_of_lerobot(self, fs: FileSystem, directory: str) -> list[Entry]:
+        """The files of frames of a dataset of LeRobot, version 2 or 3; empty if the folder is none. Warns of videos."""
+        root = directory.rstrip("/")
+        if not {"meta", "data"} <= {*self.names} or fs.entry(f"{root}/meta/info.json", is_file=True) is None:
+            return []
+        frames = fs.glob(f"{glob.escape(root)}/data/**/*.parquet")
+        if frames and "videos" in self.names:
+            text = f"{printable(self.path)}: the frames of a LeRobot dataset are converted, left out: 'videos'"
+            warn(f"{text}; source_format='lerobot' reads them", UserWarning, f"{text}; --from lerobot reads them")
+        return frames
+
+    def format_of_content(self) -> Format:
+        """The format of the files: images, records or tables. FileNotFoundError if there are none of them."""
+        formats = [_format_of_name(name) for name in self.names]
+        may_be_images = not self.has_named_records and not any(named is not None and named.typed for named in formats)
+        if may_be_images and Folder.has_image(self.path, self.storage, by_content=False):
+            return FORMATS[FORMATS.FOLDERS["images"]]  # before the content of thousands of files is looked at
+        if self.listing.has_records():
+            return _TFRECORD
+        is_data = (not name.startswith("metadata.") for name in self.names)
+        has_tables = any(named and data for named, data in zip(formats, is_data, strict=True))
+        if may_be_images and not has_tables and Folder.has_image(self.path, self.storage, by_content=True):
+            return FORMATS[FORMATS.FOLDERS["images"]]
+        format = _format_of_names(self.path, self.names)
+        if format is None and not self.has_named_records:
+            raise self._no_files()
+        return format or _TFRECORD
+
+    def _no_files(self) -> Exception:
         reason = f"this folder has no TFRecord files, no images, and no {', '.join(FORMATS.suffixes())} files"
-        advice = listing.clause_about_folders(_is_of_a_format)
+        advice = self.listing.clause_about_folders(_is_of_a_format)
         embeds = "embeds files of any kind"
         hint = advice or f'files="all" {embeds}'
-        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", path)
-        raise for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
-    return format or _TFRECORD
+        error = FileNotFoundError(errno.ENOENT, f"{reason}; {hint}", self.path)
+        return for_cli(error, f"{reason}; {advice or f'--files all {embeds}'}")
 
 
 def _is_of_a_format(name: str) -> bool:
     return FileName.parse(name).is_records or _format_of_name(name) is not None
-
-
-def _frames_of_lerobot(fs: FileSystem, directory: str) -> list[Entry]:
-    """The files of frames of a dataset of LeRobot, version 2 or 3; empty if a directory is none."""
-    root = directory.rstrip("/")
-    info = fs.entry(f"{root}/meta/info.json", is_file=True)
-    return [] if info is None else fs.glob(f"{glob.escape(root)}/data/**/*.parquet")
 
 
 def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
@@ -297,6 +315,7 @@ def _format_of_names(path: str, names: Sequence[str]) -> Format | None:
         (name, format), (other_name, other_format), *_ = formats.values()
         reason = f"'{printable(name)}' is {format.title} and '{printable(other_name)}' is {other_format.title}"
         text = f"'{printable(path)}' has files of several formats: {reason}"
-        advice = "source_format= names the one to convert, or pass a glob that matches its files"
-        raise ValueError(f'{text}; {advice}, or files="all" embeds files of any kind')
+        advice = "names the one to convert, or pass a glob that matches its files"
+        error = ValueError(f'{text}; source_format= {advice}, or files="all" embeds files of any kind')
+        raise for_cli(error, f"{text}; --from {advice}, or --files all embeds files of any kind")
     return next((format for _, format in formats.values()), None)
