@@ -209,6 +209,14 @@ def test_a_slice_of_matrices_as_fixed_size_lists(tmp_path: Path) -> None:
     assert joined["matrix"].to_pylist() == [[[3], [-3]], [[1], [-1]], [[2], [-2]]]
 
 
+@pytest.mark.parametrize("value", [pa.timestamp("us", "UTC"), pa.date32(), pa.list_(pa.int8())], ids=str)
+def test_categories_of_a_table_without_rows(tmp_path: Path, value: pa.DataType) -> None:
+    tfr.write_tfrecord({"k": [1, 2]}, tmp_path / "x.tfrecord")
+    empty = pa.Table.from_batches([], pa.schema({"k": pa.int64(), "c": pa.dictionary(pa.int8(), value)}))
+    joined = tfr.join(tmp_path / "x.tfrecord", empty, on="k").read_all()
+    assert joined["c"].to_pylist() == [None, None]
+
+
 def test_keys_of_half_floats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"k": np.array([1.5, -0.0], np.float16)}, tmp_path / "x.tfrecord")
     table = {"k": np.array([0, 1.5], np.float16), "n": [1, 2]}

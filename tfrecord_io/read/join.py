@@ -175,8 +175,10 @@ def _row_bytes(table: pa.Table) -> Array:
 
 def _take_rows(column: pa.ChunkedArray, rows: pa.Array) -> pa.Array:
     """Take rows of a column, null for a null row; ``column.take`` would join chunks, which offsets may not reach."""
-    if column.num_chunks <= 1:
-        return selectable(column.chunk(0) if column.num_chunks else column.combine_chunks()).take(rows)
+    if not column.num_chunks:
+        return pa.nulls(len(rows), column.type)
+    if column.num_chunks == 1:
+        return selectable(column.chunk(0)).take(rows)
     firsts, numbers = np.cumsum([0, *map(len, column.chunks)]), rows.drop_null().to_numpy()
     chunk_of = firsts.searchsorted(numbers, side="right") - 1
     numbered = enumerate(column.chunks)

@@ -334,7 +334,12 @@ def unify_table(table: pa.Table) -> pa.Table:
 
 
 def one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """A dictionary column with one dictionary. Of half floats Arrow (26.0) would take the bits for integers."""
+    """A dictionary column with one dictionary, in a chunk at least.
+
+    Of half floats Arrow (26.0) would take the bits for integers; of no chunks it makes an array of few types.
+    """
+    if not column.num_chunks:
+        return pa.chunked_array([pa.nulls(0, column.type)])
     if not (t.is_dictionary(column.type) and t.is_float16(column.type.value_type)):
         return column.unify_dictionaries()
 

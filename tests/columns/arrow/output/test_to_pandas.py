@@ -439,6 +439,12 @@ def test_nanoseconds_in_structs_are_those_of_pandas() -> None:
     assert row == {"t": pd.Timestamp(1), "z": pd.Timestamp(1, tz="Europe/Paris"), "d": pd.Timedelta(1)}
 
 
+def test_categories_in_a_time_zone_of_no_rows() -> None:
+    type_ = pa.dictionary(pa.int8(), pa.timestamp("us", "Europe/Berlin"))
+    frame = to_pandas(pa.table({"x": pa.chunked_array([], type_)}))
+    assert frame.dtypes["x"].categories.dtype == "datetime64[us, Europe/Berlin]"
+
+
 def test_categories_keep_their_time_zone() -> None:
     times = pa.array([5, None, 1, 5], pa.timestamp("us", "Europe/Paris"))
     chunks = pa.chunked_array([times.dictionary_encode(), times.slice(2).dictionary_encode()])
