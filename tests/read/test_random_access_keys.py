@@ -104,6 +104,20 @@ def test_the_key_need_not_be_selected_where_types_are_inferred(tmp_path: Path) -
             tfr.open_random(tmp_path / "a.tfrecord", key="nothing", columns=["label"])
 
 
+@pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.parametrize("type_", [pa.binary(2), pa.dictionary(pa.int8(), pa.binary(2))], ids=str)
+def test_bytes_of_a_fixed_number_are_keys(tmp_path: Path, type_: pa.DataType, indexed: bool) -> None:
+    digests = pa.array([b"ab", None, b"\xff\x00", b"ab"], pa.binary(2))
+    column = digests if type_ == digests.type else digests.dictionary_encode().cast(type_)
+    tfr.write_tfrecord(pa.table({"digest": column, "n": range(4)}), tmp_path / "a.tfrecord")
+    if indexed:
+        tfr.build_index(tmp_path / "a.tfrecord", columns=["digest"])
+    with tfr.open_random(tmp_path / "a.tfrecord", key="digest", keep="first") as records:
+        assert records.lookup(b"\xff\x00") == {"digest": b"\xff\x00", "n": 2}
+        assert records.lookup_all([b"ab"])["n"].to_pylist() == [0, 3]
+        assert b"abc" not in records
+
+
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
         tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"

@@ -147,7 +147,7 @@ def key_type(field: pa.Field) -> pa.DataType:
     value = field.type.value_type if t.is_dictionary(field.type) else field.type
     if Column(value).is_text:
         return pa.large_string()
-    if Column(value).is_bytes:
+    if Column(value).is_bytes or t.is_fixed_size_binary(value):
         return pa.large_binary()
     if t.is_integer(value):
         return pa.uint64() if t.is_uint64(value) else pa.int64()
