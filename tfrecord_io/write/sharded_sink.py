@@ -360,10 +360,7 @@ class SchemaUnion:
             types = f"the appended column is {got}, but the dataset's is {None if before is None else before.type}"
             to_unite: str | None = None  # what evolve=True does
             if column.name in united.conflicts:
-                advice = "cast the column"
-                if before is not None:
-                    advice += f", or pass schema_overrides={ {column.name: str(before.type)}!r}"
-                reason = f"{types}: no type holds both"
+                advice, reason = "cast the column", f"{types}: no type holds both"
                 if before is not None and before.type == got:
                     reason, advice = (
                         f"{types}, stored in another form",
@@ -387,6 +384,8 @@ class SchemaUnion:
                 expected = None if before is None else str(before.type)
                 error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
                 hint = hint_cli = advice
+                if before is not None and column.name in united.conflicts and before.type != got:
+                    hint_cli = f"{advice} (tfr convert: {Column.declaration(column.name, str(before.type))[1]})"
                 if to_unite is not None:
                     hint, hint_cli = (
                         f"{advice}, or pass evolve=True to {to_unite}",

@@ -385,6 +385,14 @@ def test_a_column_in_the_path_of_the_source_is_named(run, tmp_path: Path) -> Non
         tfr.convert(tmp_path / "in/day=2026-11-25", tmp_path / "b/", target_options={"partition_by": "hour"})
 
 
+def test_another_type_is_not_appended(run, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("x\n1\n")
+    (tmp_path / "y.csv").write_text("x\na\n")
+    assert run("convert", tmp_path / "x.csv", f"{tmp_path}/d/").exit_code == 0
+    refused = run("convert", tmp_path / "y.csv", f"{tmp_path}/d/", "--append")
+    assert "no type holds both; cast the column (tfr convert: --type x=int64)\n" in refused.stderr
+
+
 def test_a_transaction_is_appended_once(run, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("x\n1\n")
     arguments = ["convert", f"{tmp_path}/x.csv", f"{tmp_path}/d/", "--append", "--txn"]

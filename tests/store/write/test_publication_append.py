@@ -237,7 +237,7 @@ def test_appending_to_named_shards_without_a_manifest_does_not_advise_to_replace
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"x": ["a"]}, "is string, but the dataset's is int32: no type holds both; cast the column"),
+        ({"x": ["a"]}, "is string, but the dataset's is int32: no type holds both; cast the column$"),
         (
             pa.table({"x": pa.array([1], pa.int8()), "y": [1]}),
             "'y': the dataset has no such column; leave it out, or pass evolve=True",
