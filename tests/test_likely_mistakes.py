@@ -129,6 +129,35 @@ def test_a_directory_without_tfrecord_files(folder: Path) -> None:
     refused(FileNotFoundError, "names end in .tfrecord", advice, by=lambda: tfr.read_table("photos"))
 
 
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tfr.write_tfrecord(FRAME, "d/", partition_by=0), "partition_by=0: expected one or several names"),
+        (lambda: tfr.explode("train.tfrecord", lists=0), "lists=0: expected one or several names of columns"),
+        (lambda: tfr.explode("train.tfrecord", prefix=0), "prefix=0: expected what stands before /"),
+        (lambda: tfr.windows("train.tfrecord", offsets=["name"]), r"offsets=\['name'\]: expected a dict such as"),
+        (lambda: tfr.windows("train.tfrecord", {0: 1}), "offsets has the key 0: expected names"),
+        (
+            lambda: tfr.convert("train.tfrecord", "x.csv", target_options=5),
+            "target_options=5: expected a dict of keywords",
+        ),
+        (
+            lambda: tfr.convert("train.tfrecord", "x.csv", source_options={0: 1}),
+            "source_options={0: 1}: expected a dict of",
+        ),
+        (lambda: tfr.convert("train.tfrecord", "x", files=["name"]), r"files=\['name'\]: expected 'images', 'all' or"),
+    ],
+)
+def test_values_of_other_types_are_refused_by_the_name_of_the_keyword(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        call()
+
+
+def test_names_of_columns_may_be_an_iterator() -> None:
+    tfr.write_tfrecord(FRAME, "d/", partition_by=iter(["name"]))
+    assert tfr.read_tfrecord("d/")["name"].tolist() == ["cat", "dog"]
+
+
 def test_data_in_place_of_a_path() -> None:
     data = Path("train.tfrecord").read_bytes()
     for path in (data, bytearray(data), [data]):

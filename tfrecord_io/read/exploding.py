@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, ReadOptions, check_keywords, counted
+from tfrecord_io.base import LIMITS, ReadOptions, Selection, check_keywords, counted
 from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns import (
     ArrayBuffers,
@@ -113,7 +113,7 @@ def open_rows(data: FilesLike | TableLike, call: Callable[..., Any]) -> BatchSou
 
 def list_columns(schema: pa.Schema, lists: Sequence[str] | str) -> list[str]:
     """The columns that `lists` names; FeatureNotFoundError if one of its entries names none."""
-    projection = Projection(lists)
+    projection = Projection(Selection.check_names("lists", lists))
     projection.check(schema.names, "lists")
     names = projection.order(schema.names)
     if not names:
@@ -149,15 +149,20 @@ class Steps:
     @staticmethod
     def columns(schema: pa.Schema, prefix: str) -> list[str]:
         """The columns of steps; FeatureNotFoundError if none has the prefix."""
-        prefix = prefix.rstrip("/")
-        names = [name for name in schema.names if name.startswith(f"{prefix}/")]
+        below = Steps.below(prefix)
+        names = [name for name in schema.names if name.startswith(below)]
         if not names:
             advice = f"the columns are {', '.join(schema.names) or 'none'}; pass prefix="
             advice_cli = f"the columns are {', '.join(schema.names) or 'none'}; pass --prefix"
-            raise FeatureNotFoundError(
-                "no column has this prefix", feature=f"{prefix}/", hint=advice, hint_cli=advice_cli
-            )
+            raise FeatureNotFoundError("no column has this prefix", feature=below, hint=advice, hint_cli=advice_cli)
         return names
+
+    @staticmethod
+    def below(prefix: str) -> str:
+        """What the names of the columns of steps begin with; TypeError if the prefix is no text."""
+        if not isinstance(prefix, str):
+            raise TypeError(f"prefix={prefix!r}: expected what stands before / in the names of the columns of steps")
+        return f"{prefix.rstrip('/')}/"
 
     def lengths(self) -> Array:
         """How many steps each row has in the first column."""

@@ -202,6 +202,11 @@ def convert(
         "mode": mode, "compression": compression, "float64": float64, "shards": shards,
         **ReadOptions.stated({"on_error": on_error, "progress": progress}),
     }  # fmt: skip
+    for name, options in (("source_options", source_options), ("target_options", target_options)):
+        if not isinstance(options, Mapping | None) or not all(isinstance(key, str) for key in options or ()):
+            raise TypeError(f"{name}={options!r}: expected a dict of keywords, such as {{'delimiter': ';'}}")
+    if not isinstance(files, str | None):
+        raise TypeError(f"files={files!r}: expected 'images', 'all' or the name of a column")
     sides = Sides(source_format, target_format, dict(source_options or {}), dict(target_options or {}))
     places = {"storage_options": storage_options, "filesystem": None}
     return convert_given(

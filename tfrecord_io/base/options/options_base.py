@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import cache, partial
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
+from tfrecord_io.base.options.selection import Selection
 from tfrecord_io.typing import UNSET, Compression, ProgressLike, StorageLike
 
 _MODES_OF_FILES = {"w": "overwrite", "wb": "overwrite", "w+": "overwrite", "a": "append", "ab": "append", "x": "error"}
@@ -183,12 +184,7 @@ class Options:
             object.__setattr__(self, "progress", bool(value))
 
     def _check_mapping(self, name: str, example: str, other: str = "") -> None:
-        value = getattr(self, name)
-        if not isinstance(value, Mapping | None):
-            raise TypeError(f"{name}={value!r}: expected a dict such as {example}{other}")
-        for key in value or ():
-            if not isinstance(key, str):
-                raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
+        Selection.check_mapping(name, getattr(self, name), example, other)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)

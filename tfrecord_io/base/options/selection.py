@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 if TYPE_CHECKING:
@@ -51,6 +51,15 @@ class Selection(_Choices):
         if not names or not all(isinstance(item, str) for item in names):
             raise ValueError(f"{name}={value!r}: expected one or several names of columns")
         return names
+
+    @staticmethod
+    def check_mapping(name: str, value: object, example: str, other: str = "") -> None:
+        """TypeError if the value of a keyword is neither None nor a dict by names, as the `example` is."""
+        if not isinstance(value, Mapping | None):
+            raise TypeError(f"{name}={value!r}: expected a dict such as {example}{other}")
+        for key in value or ():
+            if not isinstance(key, str):
+                raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
     def then(self, later: Selection) -> Selection | None:
         """This selection and a `later` one of its result as one read; None if no single read does that."""

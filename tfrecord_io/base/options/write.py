@@ -5,7 +5,7 @@ Tests: tests/base/options/test_options.py, tests/write/test_writer_metadata.py a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
@@ -132,11 +132,11 @@ class WriteOptions(RecordOptions):
         object.__setattr__(self, "write_index", tuple(entries))
 
     def _check_partitions(self, columns: str | Sequence[str]) -> None:
-        if isinstance(columns, str) and columns:
-            columns = [columns]
-            object.__setattr__(self, "partition_by", columns)
-        if isinstance(columns, str) or not all(isinstance(name, str) and name for name in columns):
+        named = list(columns) if isinstance(columns, Iterable) and not isinstance(columns, str) else [columns]
+        if not all(isinstance(name, str) and name for name in named):
             raise TypeError(f"partition_by={columns!r}: expected one or several names of columns")
+        columns = named
+        object.__setattr__(self, "partition_by", columns)
         if len(set(columns)) < len(columns):
             raise ValueError(f"partition_by={columns!r}: a column is named twice")
         if columns and self.shards is not None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base import LIMITS, MIB, LateTypes, cached_property, printable
+from tfrecord_io.base import LIMITS, MIB, LateTypes, Selection, cached_property, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
@@ -141,7 +141,8 @@ class ColumnForm(Form):
         A name wins over a glob, and the first glob over others; columns with the prefix that none stands for have the
         step itself. FeatureNotFoundError if an entry names no column.
         """
-        below = f"{prefix.rstrip('/')}/"
+        Selection.check_mapping("offsets", offsets, "{'steps/image': range(-1, 1)}")
+        below = Steps.below(prefix)
         found: dict[str, tuple[int, ...] | int] = {name: 0 for name in schema.names if name.startswith(below)}
         globs = [entry for entry in offsets if NamePattern(entry).is_glob and entry not in schema.names]
         for entry in [*reversed(globs), *(entry for entry in offsets if entry not in globs)]:
