@@ -23,6 +23,7 @@ KEYS = st.one_of(
     st.tuples(st.just(pa.uint64()), st.lists(st.none() | st.sampled_from([0, 1, 2**32, 2**63 - 1]), max_size=60)),
     st.tuples(st.just(pa.string()), st.lists(st.none() | st.sampled_from(["", "a", "None", "nan", "ä"]), max_size=60)),
     st.tuples(st.just(pa.binary()), st.lists(st.none() | st.sampled_from([b"", b"\0", b"\xff"]), max_size=60)),
+    st.tuples(st.just(pa.binary(1)), st.lists(st.none() | st.sampled_from([b"a", b"\0", b"\xff"]), max_size=60)),
     st.tuples(st.just(pa.bool_()), st.lists(st.none() | st.booleans(), max_size=60)),
     st.tuples(
         st.just(pa.float32()), st.lists(st.none() | st.sampled_from([0.0, -0.0, 1.5, float("nan")]), max_size=60)

@@ -33,7 +33,7 @@ Kinds = Mapping[str, Sequence[Callable[[pa.DataType], bool]]]
 _t = pa.types
 NAMES: Kinds = {  # types whose values can name a file
     "texts": (_t.is_string, _t.is_large_string, _t.is_null),
-    "bytes": (_t.is_binary, _t.is_large_binary),
+    "bytes": (_t.is_binary, _t.is_large_binary, _t.is_fixed_size_binary),
     "integers": (_t.is_integer,),
     "bools": (_t.is_boolean,),
 }
