@@ -118,6 +118,14 @@ def test_bytes_of_a_fixed_number_are_keys(tmp_path: Path, type_: pa.DataType, in
         assert b"abc" not in records
 
 
+def test_an_array_without_axes_is_one_key_and_lookup_all_takes_several(paths: list[Path]) -> None:
+    with tfr.open_random(paths, key="id") as records:
+        assert plain(records.lookup(np.array("img-07"))) == plain(records.lookup("img-07"))
+        for one in ("img-07", b"img-07", 7, np.array("img-07")):
+            with pytest.raises(TypeError, match=r"lookup_all takes several keys, not \w+; all\(key\) has"):
+                records.lookup_all(one)  # type: ignore[arg-type]
+
+
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
         tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"

@@ -471,6 +471,8 @@ class RandomAccess(Closing, Shared):
             A record has another key than when the keys were read, or than its column index states: the keys of all
             records are read again, without indexes.
         """
+        if isinstance(key, np.ndarray) and not key.ndim:
+            key = key[()]
         if isinstance(key, str | bytes | int | np.integer):
             return self._find_by_key(lambda: self._row_of(key))
         if not isinstance(key, Iterable):
@@ -512,6 +514,10 @@ class RandomAccess(Closing, Shared):
         TypeError, ValueError, TFRecordError
             As `lookup`.
         """
+        if isinstance(keys, str | bytes) or not isinstance(keys, Iterable) or getattr(keys, "ndim", 1) == 0:
+            raise TypeError(
+                f"lookup_all takes several keys, not {type(keys).__name__}; all(key) has the records of one"
+            )
         asked: Any = keys
         asked = asked if hasattr(asked, "__len__") else list(asked)  # it may be found twice
         table: pa.Table = self._find_by_key(lambda: self._table_of(asked, each=True))
