@@ -217,6 +217,30 @@ def test_categories_of_a_table_without_rows(tmp_path: Path, value: pa.DataType) 
     assert joined["c"].to_pylist() == [None, None]
 
 
+def test_keys_of_extension_types(tmp_path: Path) -> None:
+    ids = pa.array([b"a" * 16, None, b"b" * 16], pa.binary(16)).cast(pa.uuid())
+    months = pd.period_range("2026-01", periods=3, freq="M")
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord(pa.table({"id": ids, "month": pa.array(pd.array(months))}), path)
+    assert tfr.join(path, pa.table({"id": ids[::-1], "n": [1, 2, 3]}), on="id").read_all()["n"].to_pylist() == [
+        3,
+        None,
+        1,
+    ]
+    later = pd.DataFrame({"month": months[1:], "n": [1, 2]})
+    assert tfr.join(path, later, on="month").read_all()["n"].to_pylist() == [None, 1, 2]
+    days = pd.DataFrame({"month": pd.period_range("2026-01-01", periods=1, freq="D"), "n": [1]})
+    for other in (days, {"month": [673], "n": [1]}):  # the number of January 2026
+        with pytest.raises(tfr.errors.FeatureTypeError, match=r"'month': its type is .* in the records, and "):
+            tfr.join(path, other, on="month")
+    intervals = pd.DataFrame({"x": pd.interval_range(0, 2), "n": [1, 2]})
+    tfr.write_tfrecord(intervals[["x"]], path)
+    with pytest.raises(
+        tfr.errors.FeatureTypeError, match=r"'x': its type is .*interval.*needs a column of single values"
+    ):
+        tfr.join(path, intervals, on="x")
+
+
 def test_keys_of_half_floats(tmp_path: Path) -> None:
     tfr.write_tfrecord({"k": np.array([1.5, -0.0], np.float16)}, tmp_path / "x.tfrecord")
     table = {"k": np.array([0, 1.5], np.float16), "n": [1, 2]}

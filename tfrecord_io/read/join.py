@@ -238,12 +238,15 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         column = column.cast(column.type.value_type)
     if pa.types.is_dictionary(type_):
         type_ = type_.value_type
-    if pa.types.is_nested(type_) or pa.types.is_nested(column.type):
+    if any(map(_is_nested, (column.type, type_))):
         reason: str = f"its type is {type_}, but on= needs a column of single values"
         raise FeatureTypeError(reason, feature=name, of_argument=True)
     reason = f"its type is {type_} in the records, and {column.type} in the table"
     advice = f"convert the column of the table, or {_OF_NO_RECORD}"
-    if _kind(column.type) != _kind(type_) and not pa.types.is_null(column.type):  # "02" is not 2
+    is_other = _kind(column.type) != _kind(type_)  # "02" is not 2
+    if name is not None and any(isinstance(side, pa.BaseExtensionType) for side in (column.type, type_)):
+        is_other = column.type != type_  # a period of a day is none of a month
+    if is_other and not pa.types.is_null(column.type):
         raise FeatureTypeError(reason, feature=name, hint=advice)
     try:
         plain = Column.hashable(column).cast(type_)  # Arrow (26.0) casts no decimal32 to integers
@@ -258,6 +261,10 @@ def _plain(column: Any, type_: pa.DataType, name: str | None = None) -> Any:
         plain = pc.if_else(pc.is_nan(plain), pa.scalar(nan).cast(type_), plain)  # Arrow (26.0) compares the bits of NaN
         return pc.add(plain, pa.scalar(0.0).cast(type_))  # -0.0 becomes 0.0
     return plain
+
+
+def _is_nested(type_: pa.DataType) -> bool:
+    return pa.types.is_nested(type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_)
 
 
 def _kind(type_: pa.DataType) -> int | None:

@@ -501,7 +501,9 @@ def _list_of(child: pa.Field, outer: pa.DataType) -> pa.DataType:
 
 
 def hashable(values: pa.Array) -> pa.Array:
-    """The values as a type that Arrow (26.0) has a hash of, none of them changed."""
+    """The values as a type that Arrow (26.0) has a hash of, none of them changed: of an extension type, the storage."""
+    if isinstance(values.type, pa.BaseExtensionType):
+        return hashable(values.cast(values.type.storage_type))
     if t.is_float16(values.type):
         return values.cast(pa.float32())
     if t.is_decimal32(values.type) or t.is_decimal64(values.type):
