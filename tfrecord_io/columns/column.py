@@ -328,6 +328,11 @@ class Column:
         """The features that the column is written as; UnsupportedType if it cannot be."""
         return column_features.leaves(self.field)
 
+    @property
+    def nested_leaves(self) -> list[column_features.NestedLeaf]:
+        """The features of a column of the encoding `NESTED`."""
+        return list(column_features.nested_leaves(self.field))
+
     # ---- attributes of labelled arrays
 
     @property

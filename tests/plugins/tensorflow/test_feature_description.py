@@ -16,6 +16,7 @@ from tfrecord_io.apps.tf_compat.tf_features import (
     FixedLenFeature,
     FixedLenSequenceFeature,
     RaggedFeature,
+    RowLengths,
     SparseFeature,
     VarLenFeature,
     as_description,
@@ -235,6 +236,39 @@ def test_any_schema_is_described_by_feature_names() -> None:
     }
     with pytest.raises(SchemaError, match="'m'"):
         Schema([Field("m", pa.map_(pa.string(), pa.int8()))]).to_feature_description()
+
+
+def test_nested_columns_are_described_as_they_are_stored(tmp_path: Path) -> None:
+    lists, pair = pa.list_(pa.list_(pa.int32())), pa.struct({"a": pa.int64(), "b": pa.list_(pa.string())})
+    table = pa.table(
+        {
+            "ll": pa.array([[[1, 2], []], None, []], lists),
+            "lll": pa.array([[[[1], []], [[2, 3]]], [], None], pa.list_(lists)),
+            "m": pa.array([[("a", [1.5]), ("c", [])], None, []], pa.map_(pa.string(), pa.list_(pa.float32()))),
+            "s": pa.array([[{"a": 1, "b": ["s"]}, {"a": 2, "b": []}], [], None], pa.list_(pair)),
+            "n": pa.array([[1, None], None, []], pa.list_(pa.int64())),
+            "json": pa.array([[[1]], None, []], lists),
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a", column_encoding={"json": "json"})
+    description = Schema(tfr.dataset(tmp_path / "a").schema).to_feature_description()
+    assert description["ll"] == RaggedFeature("int64", "ll/ragged_flat_values", [RowLengths("ll/ragged_row_lengths_0")])
+    parsed = tfr.io.parse_example([*tfr.RecordReader(tmp_path / "a")], description)
+    ragged = {name: parsed[name].to_list() for name in ("ll", "lll", "m/value", "s/b")}
+    assert ragged == {
+        "ll": [[[1, 2], []], [], []],
+        "lll": [[[[1], []], [[2, 3]]], [], []],
+        "m/value": [[[1.5], []], [], []],
+        "s/b": [[[b"s"], []], [], []],
+    }
+    flat = {name: parsed[name].values.tolist() for name in ("m/key", "s/a", "n", "n/null_positions", "json")}
+    assert flat == {
+        "m/key": [b"a", b"c"],
+        "s/a": [1, 2],
+        "n": [1, 0],
+        "n/null_positions": [1],
+        "json": [b"[[1]]", b"[]"],
+    }
 
 
 PARTITIONS = {

@@ -17,6 +17,7 @@ from tfrecord_io.columns.schema.field import Field
 from tfrecord_io.columns.schema.field_makers import image, list_, scalar, sequence, tensor
 from tfrecord_io.columns.schema.image_form import image_form
 from tfrecord_io.columns.schema.schema import Schema
+from tfrecord_io.plugins.tensorflow.tfx import read_message
 from tfrecord_io.plugins.tensorflow.tfx_messages import SchemaMessage
 
 
@@ -309,3 +310,25 @@ _REPRESENTED.tensor_representation_group[""].tensor_representation["x"].SetInPar
 def test_text_in_a_tfx_schema_that_is_not_utf8(content: bytes) -> None:
     with pytest.raises(tfr.errors.SchemaError, match="it is not a TFX schema"):
         tfr.Schema.from_tfx(content)
+
+
+def test_features_of_nested_columns_are_described_as_they_are_stored(tmp_path: Path) -> None:
+    pairs = pa.array([[{"a": 1, "b": "x"}], [], None])
+    table = pa.table(
+        {
+            "ll": pa.array([[[1, 2], []], None, []]),
+            "m": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int64())),
+            "pairs": pairs,
+            "json": pairs,
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a", column_encoding={"json": "json"})
+    schema = Schema(tfr.dataset(tmp_path / "a").schema)
+    (tmp_path / "schema.pbtxt").write_text(schema.to_tfx())
+    described = {feature.name for feature in read_message(tmp_path / "schema.pbtxt").feature}
+    stored = {name for record in tfr.RecordReader(tmp_path / "a") for name in tfr.decode_example(record)}
+    assert described >= stored
+    again = Schema.from_tfx(tmp_path / "schema.pbtxt")
+    assert again.names == ["ll", "m", "pairs/a", "pairs/b", "json"]
+    assert [again[name] for name in ("ll", "m", "json")] == [schema[name] for name in ("ll", "m", "json")]
+    assert tfr.verify(tmp_path / "a", schema=tmp_path / "schema.pbtxt").ok

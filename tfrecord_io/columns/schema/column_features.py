@@ -627,6 +627,35 @@ def column_leaves(field: pa.Field, *, in_steps: bool = False) -> list[Leaf]:
     return [leaf for stored in nested_tree(field).all_features() for leaf in leaves(stored)]
 
 
+class NestedLeaf(NamedTuple):
+    """A feature of a nested column, with the part of the column, such as ``x/b``, whose values it has."""
+
+    part: str  # of lengths and positions of nulls the name of the feature
+    leaf: Leaf
+    lengths: tuple[str, ...] = ()  # features with the lengths of the lists in the outermost one, around the values
+
+
+def nested_leaves(field: pa.Field) -> Iterator[NestedLeaf]:
+    """The features of a nested column.
+
+    >>> lists = set_encoding(pa.field("x", pa.list_(pa.list_(pa.int8()))), "nested")
+    >>> values = next(leaf for leaf in nested_leaves(lists) if leaf.lengths)
+    >>> values.part, values.leaf.feature, values.lengths
+    ('x', 'x/ragged_flat_values', ('x/ragged_row_lengths_0',))
+    """
+
+    def visit(node: Node, lengths: tuple[str, ...]) -> Iterator[NestedLeaf]:
+        for leaf in (leaf for stored in node.fields for leaf in leaves(stored)):
+            has_values = not isinstance(node, Lists) and not leaf.feature.endswith(NULL_POSITIONS)
+            yield NestedLeaf(node.feature, leaf, lengths) if has_values else NestedLeaf(leaf.feature, leaf)
+        if isinstance(node, Lists) and node.fields:
+            lengths = (*lengths, node.fields[0].name)
+        for child in node.children if not isinstance(node, AsJson) else ():
+            yield from visit(child, lengths)
+
+    return visit(nested_tree(field), ())
+
+
 def stored_as(field: pa.Field) -> str | None:
     """The type in which a record has the numbers of a column, if it holds less than the column's; else None.
 

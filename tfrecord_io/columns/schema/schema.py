@@ -335,8 +335,9 @@ class Schema:
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
 
-        `from_tfx` reads the same schema, except that a struct column becomes the features it is written as. A required
-        value of fixed shape is written as a dense tensor without a default, so TensorFlow's parser requires it as well.
+        `from_tfx` reads the same schema, except that structs, and lists of them, become the features they are written
+        as. A required value of fixed shape is written as a dense tensor without a default, so TensorFlow's parser
+        requires it as well.
 
         Raises
         ------

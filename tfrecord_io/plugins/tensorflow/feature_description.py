@@ -175,7 +175,9 @@ def _describe(f: Field) -> dict[str, Feature]:
         rows = zip(composite.lengths, composite.sequence[1:], strict=True)
         partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
         return {f.column: RaggedFeature(dtype, composite.values, partitions)}
-    if t.is_struct(f.type) or (Column(f.type).is_list and t.is_struct(f.type.value_type)):
+    if f.encoding == Column.NESTED:
+        return dict(_describe_nested(f))
+    if not _is_bytes(f) and (t.is_struct(f.type) or (Column(f.type).is_list and t.is_struct(f.type.value_type))):
         children = [leaf for leaf in _leaves(f, f.type) if leaf.kind.list_name]
         return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
     if f.is_list_of_arrays:
@@ -191,6 +193,20 @@ def _describe(f: Field) -> dict[str, Feature]:
     if not _is_bytes(f) and f.shape is not None and f.shape[:1] == (None,) and None not in f.shape[1:]:
         return {f.feature: FixedLenSequenceFeature(_require_known(f.shape[1:]), dtype, allow_missing=True)}
     return {f.feature: VarLenFeature(dtype)}
+
+
+def _describe_nested(f: Field) -> Iterator[tuple[str, Feature]]:
+    """Lists in lists are ragged, under the name of the part of the column; other parts are as lists."""
+    parts = Column(f.to_arrow().with_name(f.feature)).nested_leaves
+    of_others = {name for part in parts for name in part.lengths}
+    for part, leaf, lengths in parts:
+        dtype = DTYPES.get(leaf.kind)
+        if dtype is None or leaf.feature in of_others:
+            continue
+        if lengths:
+            yield part, RaggedFeature(dtype, leaf.feature, tuple(map(RowLengths, lengths)))
+        else:
+            yield leaf.feature, VarLenFeature(dtype)
 
 
 def _describe_list(f: Field) -> dict[str, Feature]:
@@ -212,8 +228,8 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 
 def _is_bytes(f: Field) -> bool:
-    """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers."""
-    if f.is_stored_as_bytes:
+    """True if each value, or array, is stored as bytes; so are dtypes without lists of numbers, and JSON."""
+    if f.is_stored_as_bytes or f.encoding == Column.JSON:
         return True
     if not Column(f.value).is_tensor:
         return False

@@ -184,7 +184,13 @@ def _add_representation(field: Field, message: Any, *, with_sparse: bool = True)
 
 
 def _flat(field: Field) -> Iterator[Field]:
-    """The field, or for a struct a field for each leaf, as it is stored."""
+    """The field, or for a struct or a list of structs a field for each leaf, as it is stored."""
+    if field.encoding in (Column.NESTED, Column.JSON):
+        yield field
+        return
+    if Column(field.type).is_list and t.is_struct(field.type.value_type):
+        yield from map(_stored_field, Column(field.to_arrow().with_name(field.feature)).leaves)
+        return
     if not t.is_struct(field.type):
         yield field
         return
@@ -195,10 +201,23 @@ def _flat(field: Field) -> Iterator[Field]:
 
 
 def _add_components(field: Field, message: Any) -> None:
-    """Add the features of a composite column other than its values."""
+    """Add the features of a composite or nested column other than the first."""
+    for component in _components(field)[1:]:
+        message.feature.add().CopyFrom(feature_message(component))
+
+
+def _components(field: Field) -> list[Field]:
+    """The features of a composite or nested column as plain fields, a field for each; none of other columns."""
+    if field.encoding == Column.NESTED:
+        return [_stored_field(part.leaf) for part in Column(field.to_arrow().with_name(field.feature)).nested_leaves]
     composite = Composite.of(field)
-    for feature, type_ in [] if composite is None else list(composite.components())[1:]:
-        message.feature.add().CopyFrom(feature_message(Field(feature, type_)))
+    return [] if composite is None else [Field(feature, type_) for feature, type_ in composite.components()]
+
+
+def _stored_field(leaf: Any) -> Field:
+    """The field of a feature that a part of a column is written as."""
+    is_plain = leaf.encoding == Column.LIST
+    return Field(leaf.feature, leaf.type if is_plain else pa.list_(pa.binary()), part=Column.CONTEXT)
 
 
 class TfxSchemaReader:
@@ -234,7 +253,7 @@ class TfxSchemaReader:
             for feature_of_part in described:
                 field = self.field(feature_of_part, part)
                 fields[field.part, field.feature] = field
-        composites = [composite for field in fields.values() if (composite := Composite.of(field)) is not None]
+        components = [part.feature for field in fields.values() for part in _components(field)[1:]]
         self._represent(fields)
         for sparse in self._message.sparse_feature:
             if is_in_use(sparse):
@@ -247,9 +266,8 @@ class TfxSchemaReader:
                     shape=sparse.dense_shape,
                     is_sorted=sparse.is_sorted,
                 )
-        for composite in composites:
-            for feature_name, _ in list(composite.components())[1:]:
-                fields.pop((Column.CONTEXT, feature_name), None)
+        for feature_name in components:
+            fields.pop((Column.CONTEXT, feature_name), None)
         # A feature list whose column another field has is named as TFX names its tensor.
         counts = Counter(field.column for field in fields.values())
         return [
@@ -505,15 +523,17 @@ _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
 
 def feature_message(field: Field) -> Any:
-    """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
+    """The FeatureMessage of a field, without annotation; for a composite or nested column that of the first feature."""
     if (composite := Composite.of(field)) is not None:
         feature, type_ = next(composite.components())
         field = Field(field.column, type_, feature, required=field.required, part=Column.CONTEXT)
+    elif field.encoding == Column.NESTED:
+        field = _components(field)[0]
     message = FeatureMessage(name=field.feature)
     if field.required:
         message.presence.min_fraction = 1
         message.presence.min_count = 1
-    if field.is_stored_as_bytes:
+    if field.is_stored_as_bytes or field.encoding == Column.JSON:
         message.type = BYTES
         if not field.is_list_of_arrays:
             _set_single(message, bool(field.required))
