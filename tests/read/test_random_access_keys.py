@@ -100,7 +100,7 @@ def test_the_key_need_not_be_selected_where_types_are_inferred(tmp_path: Path) -
     with tfr.open_random(tmp_path / "a.tfrecord", key="id", columns=["label", "scores"]) as records:
         assert plain(records.lookup("img-07")) == {"label": 1, "scores": [0.5]}
         assert records.lookup(["img-07"]).schema == records.schema
-        with pytest.raises(tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column"):
+        with pytest.raises(tfr.errors.FeatureNotFoundError, match="'nothing': the column of the keys"):
             tfr.open_random(tmp_path / "a.tfrecord", key="nothing", columns=["label"])
 
 
@@ -128,7 +128,7 @@ def test_an_array_without_axes_is_one_key_and_lookup_all_takes_several(paths: li
 
 def test_columns_that_are_no_key(paths: list[Path]) -> None:
     with pytest.raises(
-        tfr.errors.FeatureNotFoundError, match="'nothing': key= names a column that does not exist; valid names: id"
+        tfr.errors.FeatureNotFoundError, match="'nothing': the column of the keys does not exist; valid names: id"
     ):
         tfr.open_random(paths, key="nothing")
     with pytest.raises(tfr.errors.SchemaError, match="'scores': a key is text, bytes or an integer, not list"):

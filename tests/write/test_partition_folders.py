@@ -465,7 +465,7 @@ def test_what_overwrite_where_does_not_take(tmp_path: Path) -> None:
     tfr.write_tfrecord(rows, tmp_path / "d", partition_by="day")
     options: dict[str, Any] = {"partition_by": "day", "mode": "overwrite_partitions"}
     for where, error, match in (
-        ({"day": 1}, tfr.errors.EncodeError, "the data has the value 2, and overwrite_where= states 1"),
+        ({"day": 1}, tfr.errors.EncodeError, "the data has the value 2, and the folders to replace are those of 1"),
         ({"day": "one"}, tfr.errors.EncodeError, "states 'one', but the column is int64"),
         ({"x": 1}, ValueError, r"expected values of columns of partition_by=\['day'\]"),
         ({}, ValueError, "expected values of columns"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from tfrecord_io.base import for_cli
 from tfrecord_io.read.scan import Scan
 
 
@@ -24,7 +25,8 @@ class Version(NamedTuple):
             raise TypeError(f"{keyword}={text!r}: expected a text, as `Dataset.version` has it")
         match = re.fullmatch("([0-9a-f]{16})[.]([0-9]{1,18})", text)
         if match is None:
-            raise ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` and `tfr tail -f` state it")
+            error = ValueError(f"{keyword}={text!r}: expected a version, as `Dataset.version` states it")
+            raise for_cli(error, f"--{keyword} {text}: expected a version, as tfr tail -f prints it")
         return cls(match[1], int(match[2]))
 
     def __str__(self) -> str:

@@ -226,7 +226,7 @@ def diff(
                 without, reader = next((path, side) for path, side in sides_of if name not in side.schema.names)
                 if not reader.schema.names:
                     next(iter(reader), None)  # raises why: it is not a TFRecord file
-                reason = f"{printable(str(without))} has no such column, which key= needs"
+                reason = f"{printable(str(without))} has no such column, by which records are to be matched"
                 raise FeatureNotFoundError(reason, feature=name)
         if not any_order and not names:
             return _compare_in_order(first, second, columns=columns, schema=schema, limit=limit)
@@ -414,7 +414,8 @@ def _check_keys(
     row = sides[which].rows_of(columns, [number])[number]
     shown = ", ".join(short(row[columns.index(name)]) for name in names)
     text = f"records {earlier} and {number} of {'ab'[which]} have the key {shown}"
-    raise ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
+    error = ValueError(f"{text}: key= takes columns that identify a record; tfr.dedupe leaves one of each")
+    raise for_cli(error, f"{text}: --key takes columns that identify a record; tfr dedupe leaves one of each")
 
 
 def _common_columns(a: pa.Schema, b: pa.Schema) -> list[str]:

@@ -14,7 +14,16 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.base import FrameOptions, Registry, StorageOptions, counted, did_you_mean, hide_secrets, printable
+from tfrecord_io.base import (
+    FrameOptions,
+    Registry,
+    StorageOptions,
+    counted,
+    did_you_mean,
+    for_cli,
+    hide_secrets,
+    printable,
+)
 from tfrecord_io.bytes import CODECS
 from tfrecord_io.store import FileName, FileSystem, Kind, Location, Source, Sources, resolve_inputs
 
@@ -217,8 +226,9 @@ def _find_dataset(path: str | os.PathLike[str], storage: StorageOptions) -> tupl
         siblings = [entry.basename for entry in fs.listing(parent)] if parent and fs.entry(parent) else []
         question = did_you_mean(base, siblings)
         raise FileNotFoundError(errno.ENOENT, "no such directory" + (question and f"; {question}"), shown_path)
-    text = f"no dataset of TFDS: split= needs a {Source.TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/"
-    raise FileNotFoundError(errno.ENOENT, f"{text}; omit split= to read files by their names", shown_path)
+    text = f"no dataset of TFDS: {{0}} needs a {Source.TFDS_INFO} here, in 1.0.0/ or in config/1.0.0/; "
+    text += "omit {0} to read files by their names"
+    raise for_cli(FileNotFoundError(errno.ENOENT, text.format("split="), shown_path), text.format("--split"))
 
 
 def _versions(fs: FileSystem, name: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import printable
+from tfrecord_io.base import for_cli, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import ReplacedError
 from tfrecord_io.read.dataset_version import Version, version_of
@@ -35,8 +35,9 @@ def check_followed(scan: Scan, since: Version | None) -> None:
     version = version_of(scan)
     if version is None:
         path = printable(scan.sources[0].path) if scan.sources else "[]"
-        text = f"'{path}': follow() needs one dataset with a manifest, such as appends make"
-        raise ValueError(f"{text}; tfrecord_io.adopt writes one for the files of other tools")
+        text = "needs one dataset with a manifest, such as appends make"
+        error = ValueError(f"'{path}': follow() {text}; tfrecord_io.adopt writes one for the files of other tools")
+        raise for_cli(error, f"'{path}': following {text}; tfr adopt writes one for the files of other tools")
     if since is not None:
         _current(scan, since)
 

@@ -24,6 +24,7 @@ from tfrecord_io.base import (
     cached_property,
     check_keywords,
     condition_of,
+    for_cli,
     printable,
 )
 from tfrecord_io.bytes import Array, Checks, ColumnBuffers, Fault
@@ -384,7 +385,7 @@ class RandomAccess(Closing, Shared):
             scan = self._scan_with(name)
         except FeatureNotFoundError as error:
             valid = f"valid names: {', '.join(sorted(self._scan.with_selection(columns=None).schema.names))}"
-            raise FeatureNotFoundError("key= names a column that does not exist", feature=name, hint=valid) from error
+            raise FeatureNotFoundError("the column of the keys does not exist", feature=name, hint=valid) from error
         records = self._replace_scan(scan.only([name]).without_filter())
         field = records._scan.compiled.schema.field(name)
         key_type(field)  # raises an error
@@ -807,7 +808,7 @@ def open_random(
     if not isinstance(key, str | None):
         raise TypeError(f"key={key!r}: expected the name of one column")
     if keep is not None and (keep != "first" or key is None):
-        raise ValueError(f'keep={keep!r}: expected "first", with key=')
+        raise for_cli(ValueError(f'keep={keep!r}: expected "first", with key='), f"--keep {keep} needs --key")
     sampling: OnError = "raise" if requested.damage.is_strict else "skip"  # a callable is asked when records are read
     sampling_options = replace(requested, threads=1, on_error=sampling)
     found, part = _numbered_files(source, sampling_options)

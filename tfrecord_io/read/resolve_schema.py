@@ -349,7 +349,8 @@ class _Planner:
         except FeatureNotFoundError as error:
             is_any_known = error.advice != did_you_mean(str(error.feature), (), lists_names=True)
             if not is_any_known and (self._request.selection.offset or not reader.bytes):
-                error.advice = "no record was read, so no name is known; pass schema="
+                text = "no record was read, so no name is known"
+                error.set_hint(f"{text}; pass schema=", text)
             raise
 
     def _plan_first_records(self) -> Scan:

@@ -122,7 +122,7 @@ class PartitionFolders:
                 # The folders of equal values are replaced together: 0 and -0 are.
                 values = (folder_values([(column, spelling)], self.schema) for spelling in {text, replaced_text})
                 if len({*values}) > 1:
-                    reason: str = f"the data has the value {printable(text)}, and overwrite_where= states "
+                    reason: str = f"the data has the value {printable(text)}, and the folders to replace are those of "
                     reason += f"{printable(self._where[column])}: it would be in a folder that is not replaced"
                     raise EncodeError(reason, feature=column, hint="leave the row out, or state its value")
             names = [f"{ColumnFolder(column, text).name}/" for text in texts]
@@ -164,7 +164,7 @@ def stored_columns(schema: pa.Schema, partition_by: Sequence[str] | None) -> lis
     """
     for column in partition_by or ():
         if column not in schema.names:
-            reason = "partition_by= names a column that the data does not have"
+            reason = "the data does not have this column, of whose values folders are made"
             raise FeatureNotFoundError(reason, feature=column, hint=f"it has: {', '.join(schema.names)}")
     return [at for at, name in enumerate(schema.names) if name not in (partition_by or ())]
 

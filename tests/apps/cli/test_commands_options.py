@@ -107,6 +107,26 @@ SHOWS_DAMAGE = "browse"  # and goes on until it is ended
         ("convert a c --from elwc", "or other messages with --record-type bytes"),
         ("convert lists c.orc", "write an Arrow file (.arrow), or declare another type"),
         ("sample a c", "pass either -n, the number of records, or --fraction"),
+        ("head -c nope a", "'nope' of the selected columns: no feature matches"),
+        ("head --type nope=int8 a", "'nope' of the declared types: no column matches"),
+        ("head --split train a", "omit --split to read files by their names"),
+        ("convert a c --index-columns nope", "'nope' of the indexed columns: no feature matches"),
+        ("count --where x>1 empty", "no record was read, so no name is known"),
+        ("count --index nope a", "--index: No such file or directory"),
+        ("tail -f a", "following needs one dataset with a manifest, such as appends make; tfr adopt writes one"),
+        ("tail --since 1 a", "--since 1: expected a version, as tfr tail -f prints it"),
+        ("diff --key nope a a", "a has no such column, by which records are to be matched"),
+        ("diff --key word a twice", "--key takes columns that identify a record; tfr dedupe leaves one of each"),
+        ("get --key nope a 1", "the column of the keys does not exist"),
+        ("get --keep first a 1", "--keep first needs --key"),
+        ("convert a d/ --overwrite-where x=1", "--overwrite-where says which folders --mode overwrite_partitions"),
+        ("convert a d/ --partition-by nope", "the data does not have this column, of whose values folders are made"),
+        ("convert a c --column-encoding nope=raw", "the data does not have this column, whose encoding is stated"),
+        ("convert people.csv c --record-type bytes", "records of bytes are the values of one binary column, got int64"),
+        ("convert a c.csv --delimiter ;;", "--delimiter ';;': expected one ASCII character"),
+        ("convert people.csv c --decimal-point x", "--decimal-point 'x': expected '.' or ','"),
+        ("convert a c.csv --append", "--mode append adds to a folder, and 'c.csv' is one file"),
+        ("convert --from yolo folder c", "--class-names gives the names of the classes"),
     ],
 )
 @pytest.mark.plugins("vision", "tensorflow")
@@ -117,6 +137,9 @@ def test_messages_have_the_words_of_the_command(
     tfr.write_tfrecord({"x": [1, 2, 3], "word": ["p", "q", "r"]}, "a")
     tfr.write_tfrecord({"x": [np.zeros((2, 2), np.complex64)]}, "lists")
     Path("b").write_bytes(b"")
+    tfr.write_tfrecord({"x": [1, 2], "word": ["p", "p"]}, "twice")
+    Path("people.csv").write_text("x\n1\n")
+    Path("folder").mkdir()
     Path("empty").write_bytes(b"")
     Path("tables").mkdir()
     for table in ("x.csv", "x.json"):

@@ -147,7 +147,7 @@ def test_image_sets_that_do_not_fit(tmp_path: Path) -> None:
 
 def test_classes(tmp_path: Path) -> None:
     assert rows(tmp_path, dog(), class_names=["cat", "dog"])[0]["image/object/class/label"] == [2]
-    with pytest.raises(tfr.errors.DecodeError, match="object 0: the class 'dog' is not among class_names"):
+    with pytest.raises(tfr.errors.DecodeError, match="object 0: the class 'dog' is not among the given names"):
         rows(tmp_path, dog(), class_names=["cat"])
     with pytest.raises(ValueError, match="twice"):
         rows(tmp_path, dog(), class_names=["cat", "cat"])

@@ -159,7 +159,7 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         ("voc", ["--files", "images", "--from", "voc"], "--files is for folders, and 'voc' is Pascal VOC"),
         ("voc", ["--image-set", "test"], "no such image set"),
         ("voc", ["--on-error", "stop"], "--on-error stop: expected one of 'raise', 'skip'"),
-        ("voc", ["--class-names", "cat"], "the class 'dog' is not among class_names=; add it to --class-names"),
+        ("voc", ["--class-names", "cat"], "the class 'dog' is not among the given names; add it to --class-names"),
         ("photos", ["--from", "voc"], "has .xml files"),
         ("voc", ["--from", "coco", "--images", "photos"], "expected a COCO file"),
         ("instances.json", ["--from", "coco", "--images", "voc"], "is --images the right folder?"),

@@ -629,8 +629,8 @@ def _check(
     mode = keywords_of_call.get("mode")
     adds_to_file = not is_folder and mode in WriteOptions.ADDING
     if adds_to_file and writes.writes >= Format.IN_FOLDERS:
-        text = f"mode={mode!r} adds to a folder, and '{printable(target)}' is one file"
-        raise TypeError(f"{text}; end the target in a slash")
+        text = f"adds to a folder, and '{printable(target)}' is one file; end the target in a slash"
+        raise for_cli(TypeError(f"mode={mode!r} {text}"), f"--mode {mode} {text}")
     if adds_to_file and writes is not _TFRECORD:
         reason = f"is only for TFRecord targets, and '{printable(target)}' is {writes.title}"
         error = TypeError(f"mode={mode!r} {reason}; target_format= names another format")

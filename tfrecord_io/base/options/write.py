@@ -78,12 +78,16 @@ class WriteOptions(RecordOptions):
         if self.overwrite_where is not None:
             self._check_mapping("overwrite_where", "{'day': '2026-11-24'}")
             if self.mode != "overwrite_partitions":
-                reason = "overwrite_where= says which folders mode='overwrite_partitions' replaces"
-                raise ValueError(f"{reason}; pass that mode")
+                text = "{} says which folders {} replaces; pass that mode"
+                error = ValueError(text.format("overwrite_where=", "mode='overwrite_partitions'"))
+                raise for_cli(error, text.format("--overwrite-where", "--mode overwrite_partitions"))
             columns, where = list(self.partition_by or ()), dict(self.overwrite_where)
             if not where or any(name not in columns for name in where):
                 expected = f"values of columns of partition_by={columns!r}"
-                raise ValueError(f"overwrite_where={where!r}: expected {expected}")
+                error = ValueError(f"overwrite_where={where!r}: expected {expected}")
+                raise for_cli(
+                    error, f"--overwrite-where: expected values of columns of --partition-by {','.join(columns)}"
+                )
 
     def _check_metadata(self, metadata: Mapping[str, str]) -> None:
         self._check_mapping("metadata", "{'source': 'crawl of 2026-11'}, texts by name")

@@ -64,7 +64,9 @@ class Rows:
     def needs_nesting(self, slot: int, reason: str) -> EncodeError:
         """An error about a value that plain features cannot say."""
         nested = f"column_encoding={{'{printable(self.column)}': 'nested'}}"
-        return self.error(slot, reason, f"fill it, make the whole row null, or pass {nested}")
+        advice = "fill it, make the whole row null, or pass"
+        option = f"--column-encoding {printable(self.column)}=nested"
+        return self.error(slot, reason, f"{advice} {nested}", hint_cli=f"{advice} {option}")
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:

@@ -63,7 +63,7 @@ def declare_images(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa
     for column, name in image_encodings(encodings).items():
         at = schema.get_field_index(column)
         if at < 0:
-            reason = "column_encoding= names a column that the data does not have"
+            reason = "the data does not have this column, whose encoding is stated"
             raise FeatureNotFoundError(reason, feature=column)
         field = schema.field(at)
         declared = ImageForm.from_metadata(field.metadata, column) if is_bytes(field.type) else None

@@ -439,7 +439,7 @@ class ClassNames:
         name, label = self.text(object_, row), object_.get(_LABEL)
         if label is None:
             if self.class_names is not None and name not in self.class_names:
-                raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
+                raise row.error(f"the class '{printable(name, 80)}' is not among the given names", OBJECT + _CLASS)
             label = self.class_names.index(name) + 1 if self.class_names else self._label_of(name, rows)
         if self.seen.setdefault(label, name) != name:
             names = f"'{printable(self.seen[label], 80)}' and '{printable(name, 80)}'"
@@ -466,7 +466,7 @@ class ClassNames:
         elif key is None:
             key = self._label_of(name, rows)
         if key not in self._indices:
-            raise row.error(f"the class '{printable(name, 80)}' is not among class_names=", OBJECT + _CLASS)
+            raise row.error(f"the class '{printable(name, 80)}' is not among the given names", OBJECT + _CLASS)
         if self.numbered[self._indices[key]] != name:
             names = f"'{printable(self.numbered[self._indices[key]], 80)}' and '{printable(name, 80)}'"
             raise row.error(f"the label {key} has two names, {names}", OBJECT + _CLASS)

@@ -333,7 +333,8 @@ class _Frames(AbstractContextManager["_Frames"]):
         if task is not None:
             raise FeatureNotFoundError("no column of text has the tasks", feature=task, expected=schema.names)
         reason = f"no column is named {' or '.join(_TASKS)}, so the tasks of LeRobot are empty"
-        warn(f"{reason}: task= (--task) names a column of text with them", SchemaWarning)
+        texts_of = (f"{reason}: {way} names a column of text with them" for way in ("task=", "--task"))
+        warn(next(texts_of), SchemaWarning, next(texts_of))
         return None
 
     def _texts(self, batch: pa.RecordBatch, records: Array) -> list[str]:

@@ -263,7 +263,7 @@ def _number_classes(image: AnnotatedImage, labels: Mapping[str, int]) -> None:
     values = image.objects.values
     for at, (name, *numbers) in enumerate(values):
         if name not in labels:
-            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among class_names="
+            reason = f"object {image.objects.names[at]}: the class '{printable(name, 80)}' is not among the given names"
             raise DecodeError(
                 reason,
                 path=image.path,

@@ -11,7 +11,7 @@ from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.columns import ImageHeader
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.kit import check_choice, check_keywords, needs, printable
+from tfrecord_io.kit import check_choice, check_keywords, for_cli, needs, printable
 from tfrecord_io.plugins.vision.annotated_images import (
     FRACTIONS,
     MOST_BYTES,
@@ -187,8 +187,9 @@ class _Dataset(NamedTuple):
                     path = self.root.fs.display_path(entry.name)
                     raise DecodeError(reason, path=path, expected="a name in each line", hint="remove or fill it")
                 return names
-        reason = f"it has no {DATA} with 'names' and no {CLASSES}; class_names= gives the names of the classes"
-        raise FileNotFoundError(errno.ENOENT, reason, self.path)
+        reason = f"it has no {DATA} with 'names' and no {CLASSES}; {{}} gives the names of the classes"
+        error = FileNotFoundError(errno.ENOENT, reason.format("class_names="), self.path)
+        raise for_cli(error, reason.format("--class-names"))
 
     def keypoints(self) -> tuple[int, int]:
         """The number of key points of an object, and of values of each."""

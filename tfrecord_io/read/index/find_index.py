@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, StorageOptions, and_more, logger, printable, warn
+from tfrecord_io.base import LIMITS, StorageOptions, and_more, for_cli, logger, printable, warn
 from tfrecord_io.bytes import Checks, FrameHeader, get_engine
 from tfrecord_io.errors import CorruptRecordError, ReplacedError, StaleIndexWarning
 from tfrecord_io.read.index import SMALL_BYTES
@@ -85,7 +85,8 @@ def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Sour
     entry = fs.entry(name)
     if entry is None or entry.directory:
         number = errno.ENOENT if entry is None else errno.EISDIR
-        raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
+        reason = os.strerror(number)
+        raise for_cli(OSError(number, f"index=: {reason}", fs.display_path(name)), f"--index: {reason}")
     return Source.from_entry(fs, entry)
 
 

@@ -42,7 +42,7 @@ from tfrecord_io.apps.file_formats.tables.untyped_columns import (
 from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.columns import Column, arrow_file
 from tfrecord_io.errors import DecodeError, SchemaWarning
-from tfrecord_io.kit import FORMATS, Array, ProgressMeter, ReadOptions, printable, warn
+from tfrecord_io.kit import FORMATS, Array, ProgressMeter, ReadOptions, for_cli, printable, warn
 from tfrecord_io.store import FileName, Source
 
 _TSV, _CSV = FORMATS.tsv, FORMATS.csv
@@ -71,7 +71,8 @@ class Cells:
         if self.delimiter is not None:
             _check_delimiter(self.delimiter)
         if self.decimal_point not in (".", ","):
-            raise ValueError(f"decimal_point={self.decimal_point!r}: expected '.' or ','")
+            text = f"{self.decimal_point!r}: expected '.' or ','"
+            raise for_cli(ValueError(f"decimal_point={text}"), f"--decimal-point {text}")
         if isinstance(self.null_values, str):
             raise TypeError(f"null_values={self.null_values!r}: expected a list of texts")
 
@@ -81,7 +82,9 @@ class Cells:
         suffix_delimiter = "\t" if FileName.without_compression(path).endswith(_TSV.suffixes) else ","
         delimiter = self.delimiter or suffix_delimiter
         if delimiter == self.decimal_point:
-            raise ValueError(f"decimal_point={delimiter!r} is the delimiter, too: pass another delimiter=, such as ';'")
+            text = f"{delimiter!r} is the delimiter, too: pass another {{}}, such as ';'"
+            error = ValueError(f"decimal_point={text.format('delimiter=')}")
+            raise for_cli(error, f"--decimal-point {text.format('--delimiter')}")
         return csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
 
     def conversion(self, types: dict[str, pa.DataType] | None, names: Sequence[str] | None = None) -> Any:
@@ -99,7 +102,8 @@ class Cells:
 
 def _check_delimiter(delimiter: str) -> None:
     if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n':
-        raise ValueError(f"delimiter={delimiter!r}: expected one ASCII character, such as ';'")
+        text = f"{delimiter!r}: expected one ASCII character, such as ';'"
+        raise for_cli(ValueError(f"delimiter={text}"), f"--delimiter {text}")
 
 
 def csv_source(

@@ -170,7 +170,7 @@ def plan_writing(
     try:
         fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]
         if asked:
-            reason = "column_encoding= names a column that the data does not have"
+            reason = "the data does not have this column, whose encoding is stated"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         planned = [_plan_column(column, sequence) for column in fields]
     except UnsupportedType as error:
@@ -350,9 +350,10 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         _refuse(numbers % DAY["ms"] != 0, numbers, rows=rows, reason="a date64 is not at midnight", hint=advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
-        raw = f"{{'{printable(rows.feature)}': 'raw'}}"
-        advice = f"pass column_encoding={raw}, or convert the column to text"
-        _refuse(numbers > _INT64_MAX, numbers, rows=rows, reason=reason, hint=advice)
+        raw, option = f"{{'{printable(rows.feature)}': 'raw'}}", f"{printable(rows.feature)}=raw"
+        text = "or convert the column to text"
+        advice, advice_cli = f"pass column_encoding={raw}, {text}", f"pass --column-encoding {option}, {text}"
+        _refuse(numbers > _INT64_MAX, numbers, rows=rows, reason=reason, hint=advice, hint_cli=advice_cli)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions
+from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions, for_cli
 from tfrecord_io.bytes import ColumnBuffers, Engine, FrameHeader, Layout, get_engine
 from tfrecord_io.columns.arrow.buffers import is_same_memory, value_bytes
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing, refuse_invalid_categories
@@ -144,7 +144,8 @@ class SliceEncoder:
         binary = (t.is_binary, t.is_large_binary, t.is_fixed_size_binary, t.is_binary_view)
         is_binary = len(schema) == 1 and any(check(schema.field(0).type) for check in binary)
         if options.record_type == "bytes" and not is_binary:
-            reason = f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}"
+            types = ", ".join(map(str, schema.types)) or "none"
+            reason = f"records of bytes are the values of one binary column, got {types}"
             raise EncodeError(reason, hint="select the column")
         plan = plan_writing(
             schema,
@@ -160,7 +161,8 @@ class SliceEncoder:
         for column, name in column_encoding.items():
             if name not in IMAGE_ENCODINGS and (not TENSOR_ENCODINGS.has(name) or encoding_rules(name).adaptive):
                 names = ", ".join(map(repr, written_encodings()))
-                raise ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")
+                error = ValueError(f"column_encoding={ {column: name}!r}: expected one of {names}")
+                raise for_cli(error, f"--column-encoding {column}={name}: expected one of {names}")
 
     def embed(self, batch: pa.RecordBatch) -> bytes:
         """The packed schema to embed with the first rows, to whose categories later rows are held."""
