@@ -141,3 +141,10 @@ def test_the_names_of_all_columns_are_not_listed_for_each_column(
         times.append(0)
         assert len(features(tmp_path / f"{columns}.tfrecord")) == columns
     assert times[0] == times[1]
+
+
+def test_the_page_speaks_of_other_records_only_where_there_are_any(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": list(range(30))}, tmp_path / "a.tfrecord")
+    assert examined(tmp_path / "a.tfrecord").checks == "The checksums of all records are correct."
+    part = dataset_statistics(tmp_path / "a.tfrecord", ReadOptions(), SampleLimits(records=2))
+    assert part.checks.endswith("correct; the other records were not checked.")

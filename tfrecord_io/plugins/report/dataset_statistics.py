@@ -125,7 +125,8 @@ def dataset_statistics(
     shown = tuple(galleries(sampled, fields))
     hidden = {gallery.feature for gallery in shown}
     texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
-    statuses, checks = _checks(path, scan, check)
+    is_whole = reader.sampling.complete and not reader.sampling.skipped
+    statuses, checks = _checks(path, scan, check, is_whole=is_whole)
     by_path = {source.path: source for source in scan.sources}
     files = tuple(
         FileEntry(hide_secrets(name), source.size, found.compression_of(source), statuses.get(name, ""))
@@ -233,8 +234,8 @@ def _cell(value: Any) -> str | None:
     return None if value is None else short(value, 60)
 
 
-def _checks(path: Any, scan: Scan, check: bool) -> tuple[dict[str, str], str]:
-    """The status of each file that was verified, and a sentence about what was checked."""
+def _checks(path: Any, scan: Scan, check: bool, *, is_whole: bool) -> tuple[dict[str, str], str]:
+    """The status of each file that was verified, and a sentence about what was checked; `is_whole`: all was read."""
     options = scan.options
     if check:
         paths = CallSource(path).whole_files("verify", takes_selection=False)
@@ -244,5 +245,7 @@ def _checks(path: Any, scan: Scan, check: bool) -> tuple[dict[str, str], str]:
         outcome = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
         return {file.path: file.status for file in report.files}, f"All records of all files were verified: {outcome}."
     if options.check_crc:
-        return {}, "The checksums of the records that were read are correct; the other records were not checked."
+        of_records = "all records" if is_whole else "the records that were read"
+        rest = "" if is_whole else "; the other records were not checked"
+        return {}, f"The checksums of {of_records} are correct{rest}."
     return {}, "Checksums were not checked (check_crc=False)."
