@@ -141,6 +141,19 @@ def test_a_path_without_quotes_is_told(path: str) -> None:
         query_files(f"SELECT count(*) FROM {path} WHERE x = 1")
 
 
+@pytest.mark.parametrize("sql", ["", " ; ", "-- SELECT 1"])
+def test_an_empty_query_is_refused(sql: str) -> None:
+    with pytest.raises(ValueError, match="the query is empty"), open_query(sql):
+        pass
+
+
+def test_functions_for_other_formats_are_no_advice_about_a_path_without_quotes() -> None:
+    with pytest.raises(ValueError) as caught, open_query("SELECT * FROM words.tfrecord"):
+        pass
+    assert "read_csv" not in str(caught.value)
+
+
+
 def test_variables_of_python_are_no_tables() -> None:
     for name in ("keywords", "connection", "paths", "sql"):  # of `query_files`
         with pytest.raises(ValueError, match=f"{name} does not exist"):

@@ -148,6 +148,8 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 if (filesystem := Files.filesystem(url, options)) is not None:
                     connection.register_filesystem(filesystem)
             result = _interruptible(connection, connection.sql, sql)
+            if result is None and not duckdb.extract_statements(sql):
+                raise ValueError("the query is empty: expected a SELECT")
             if result is None:
                 yield pa.table({}).to_reader()
             else:
@@ -162,7 +164,10 @@ def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Itera
                 raise fault from None
             if not isinstance(error, duckdb.Error):
                 raise
-            lines = (line.strip(" ^") for line in f"{error}{_advice(sql, error)}".split("\n"))
+            reason, _, rest = str(error).partition("\n")
+            if "No extension found" not in reason:  # after which DuckDB advises functions for its own formats
+                reason = f"{reason}\n{rest}"
+            lines = (line.strip(" ^") for line in f"{reason}{_advice(sql, error)}".split("\n"))
             raise ValueError("; ".join(filter(None, lines))) from error
 
 
