@@ -153,7 +153,6 @@ def test_functions_for_other_formats_are_no_advice_about_a_path_without_quotes()
     assert "read_csv" not in str(caught.value)
 
 
-
 def test_variables_of_python_are_no_tables() -> None:
     for name in ("keywords", "connection", "paths", "sql"):  # of `query_files`
         with pytest.raises(ValueError, match=f"{name} does not exist"):

@@ -121,6 +121,24 @@ def test_a_search_gives_the_rows_and_how_to_get_them(client: Any, words: Path) -
     answer = served.get("search", where="n >")
     assert answer.status_code == 400
     assert "n >" in answer.json()["error"]
+    assert "filters=" not in answer.json()["error"]
+
+
+def test_types_are_named_by_their_dtype(client: Any, tmp_path: Path) -> None:
+    columns = {"z": np.zeros((2, 3), "complex64"), "x": np.zeros((2, 3, 4), "float32")}
+    tfr.write_tfrecord(columns, tmp_path / "a.tfrecord")
+    info = client(tmp_path / "a.tfrecord").ask("info")
+    types = [html.unescape(info["forms"][number]["type"]) for number in info["form_of"]]
+    assert types == ["tensor<complex64>[3]", "tensor<float32>[3, 4]"]
+
+
+def test_lines_name_a_column_whose_name_is_a_pattern(client: Any, tmp_path: Path) -> None:
+    names = ["!a", "b*", "bc", "*", "c[0]", "c0"]
+    tfr.write_tfrecord({name: [1] for name in names}, tmp_path / "a.tfrecord")
+    served = client(tmp_path / "a.tfrecord")
+    for at, name in enumerate(names):
+        lines = served.ask("lines", columns=str(at))
+        assert eval(lines["python"], {"tfr": tfr}).column_names == [name]
 
 
 def test_a_record_shows_what_is_stored(client: Any, words: Path) -> None:
@@ -256,6 +274,7 @@ def test_sql_reads_the_data_and_no_other_file(client: Any, words: Path, tmp_path
     ):
         assert served.get("sql", query=query).status_code == 400, query
     assert not (tmp_path / "out.csv").exists()
+    assert "the query is empty" in served.get("sql", query=" ; ").json()["error"]
     narrow = client(tfr.dataset(words, columns=["word"]))
     columns = narrow.ask("sql", query="SELECT column_name FROM (DESCRIBE data)")["html"]
     assert "<td>word</td>" in columns

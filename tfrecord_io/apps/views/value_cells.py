@@ -71,7 +71,7 @@ def cell_forms(schema: pa.Schema, rows: Mapping[str, Row | None]) -> dict[str, l
         type_ = None if field.metadata or field.name in rows else str(field.type)
         number = None if type_ is None else by_type.get(type_)
         if number is None:
-            form = text(Column(field).type_name, 80), _cell_kind(rows.get(field.name), field)
+            form = text(Column(field).short_name, 80), _cell_kind(rows.get(field.name), field)
             number = forms.setdefault(form, len(forms))
             if type_ is not None:
                 by_type[type_] = number

@@ -54,7 +54,10 @@ def application(pages: Pages, token: str, host: str, server: BrowseServer) -> An
             try:
                 content = await run_in_threadpool(call, request.query_params)
             except _ERRORS as error:
-                return JSONResponse({"error": str(error) or type(error).__name__}, 400)
+                reason = str(
+                    getattr(error, "message_cli", error)
+                )  # without the keyword that a caller would have passed
+                return JSONResponse({"error": reason or type(error).__name__}, 400)
             if not isinstance(content, tuple):
                 return JSONResponse(content)
             pieces, status, headers = _part(content[0], request.headers.get("range", ""))

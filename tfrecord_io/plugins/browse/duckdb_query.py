@@ -67,6 +67,9 @@ def main() -> None:
         _limit()
         try:
             answer = connection.execute(sql)
+            if answer is None:  # there is no statement in the text
+                print(json.dumps({"error": "the query is empty: SELECT * FROM data shows all rows"}))
+                return
             rows: list[list[str | None]] = []
             while len(rows) < limit and (row := answer.fetchone()) is not None:
                 rows.append([None if value is None else value_text(value, 80) for value in row])

@@ -219,7 +219,7 @@ class Pages:
     def lines(self, query: Any) -> dict[str, Any]:
         """The command and the line of Python that give the rows and the columns that are shown."""
         where, dataset = query.get("where", ""), self.dataset
-        names = _wanted_columns(dataset, query)
+        names = list(map(_entry, _wanted_columns(dataset, query)))
         paths = dataset.scan.files if len(dataset.scan.files) <= 3 else _paths_of(dataset)
         command = ["tfr", "cat", *paths, *(["--where", where] if where else [])]
         command += [part for name in names for part in ("-c", name.replace(",", "?"))]
@@ -269,6 +269,16 @@ class Pages:
 def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
     """The columns that a query names by their numbers."""
     return [dataset.schema.field(int(at)).name for at in query.get("columns", "").split(",") if at]
+
+
+def _entry(name: str) -> str:
+    """What stands in ``columns=`` for a column, and for no other that its name fits as a pattern.
+
+    >>> _entry("a*"), _entry("!a")
+    ('a[*]', '[!]a')
+    """
+    entry = re.sub(r"[*?[]", r"[\g<0>]", name)
+    return f"[!]{entry[1:]}" if entry.startswith("!") else entry
 
 
 def _with_companions(dataset: BrowsedDataset, names: Sequence[str]) -> list[str]:
