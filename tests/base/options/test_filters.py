@@ -84,3 +84,8 @@ def test_nan_among_values_is_nan_of_any_bits(tmp_path: Path, dtype: str, indexed
     assert found("not in", [np.nan, 1.0]) == "[2.0, None]"
     assert found("in", [np.nan, None]) == "[nan, nan, None]"
     assert found("not in", [np.nan, None]) == "[1.0, 2.0]"
+
+
+def test_a_dict_is_no_condition() -> None:
+    with pytest.raises(TypeError, match="filters: got dict, expected an expression"):
+        condition_of({"x": 1})

@@ -53,7 +53,7 @@ def condition_of(filters: Any) -> Condition:
     if type(filters) is not list and (hasattr(filters, "__array__") or hasattr(filters, "__arrow_c_array__")):
         got = f"{type(filters).__name__}, whose values say nothing about rows that are not read yet"
         raise TypeError(f"filters: got {got}; {_EXPECTED}")
-    if isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
+    if isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple | Mapping):
         terms = list(filters)
         alternatives = [terms] if terms and _is_term(terms[0]) else terms
         for parts in alternatives:
