@@ -201,7 +201,9 @@ class CopiedSchema:
             )
         elif united is not None and without is not None:
             reason = f"no schema is embedded, as {printable(without)} has none and other files have one"
-            warn(f"{reason}; types will be inferred from the values; schema= declares all columns", SchemaWarning)
+            reason += "; types will be inferred from the values"
+            text, text_cli = (f"{reason}; {way} declares all columns" for way in ("schema=", "--schema"))
+            warn(text, SchemaWarning, text_cli)
         if is_declared or overrides:
             described = schema_of_copies or united
             columns = Overrides(overrides).apply(pa.schema([]) if described is None else described.schema)

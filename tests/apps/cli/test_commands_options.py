@@ -107,10 +107,15 @@ SHOWS_DAMAGE = "browse"  # and goes on until it is ended
         ("convert a c --from elwc", "or other messages with --record-type bytes"),
         ("convert lists c.orc", "write an Arrow file (.arrow), or declare another type"),
         ("sample a c", "pass either -n, the number of records, or --fraction"),
-        ("head -c nope a", "'nope' of the selected columns: no feature matches"),
-        ("head --type nope=int8 a", "'nope' of the declared types: no column matches"),
+        ("head -c nope a", "'nope' matches no feature"),
+        ("head --type nope=int8 a", "'nope' matches no column, and a type is declared for it"),
         ("head --split train a", "omit --split to read files by their names"),
-        ("convert a c --index-columns nope", "'nope' of the indexed columns: no feature matches"),
+        ("convert a c --index-columns nope", "'nope' matches no feature, and is to be indexed"),
+        ("split a parts --fractions 80,20", "--fractions 80.0: expected a number from 0 to 1"),
+        ("split a parts --fractions 0.9,0.2", "--fractions [0.9, 0.2]: their sum is more than 1"),
+        ("sample a c --fraction 2", "--fraction 2.0: expected a number from 0 to 1"),
+        ("split lists parts --by x", "and a column of single texts, bytes, integers or bools is needed"),
+        ("merge a lines c", "; --schema declares all columns"),
         ("count --where x>1 empty", "no record was read, so no name is known"),
         ("count --index nope a", "--index: No such file or directory"),
         ("tail -f a", "following needs one dataset with a manifest, such as appends make; tfr adopt writes one"),
@@ -140,6 +145,8 @@ def test_messages_have_the_words_of_the_command(
     tfr.write_tfrecord({"x": [1, 2], "word": ["p", "p"]}, "twice")
     Path("people.csv").write_text("x\n1\n")
     Path("folder").mkdir()
+    with tfr.RecordWriter("lines") as writer:
+        writer.write(b"\xff")
     Path("empty").write_bytes(b"")
     Path("tables").mkdir()
     for table in ("x.csv", "x.json"):

@@ -175,16 +175,11 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
-_SELECTIONS = {
-    "columns": "the selected columns",
-    "lists": "the selected lists",
-    "schema_overrides": "the declared types",
-    "write_index": "the indexed columns",
-}
+_SELECTIONS = {"schema_overrides": ", and a type is declared for it", "write_index": ", and is to be indexed"}
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = f"'{entry}' of {_SELECTIONS[keyword]}: no {noun} matches"
+    reason = f"'{entry}' matches no {noun}{_SELECTIONS.get(keyword, '')}"
     return FeatureNotFoundError(reason, feature=feature, hint=did_you_mean(feature, names, lists_names=True))
 
 

@@ -352,7 +352,8 @@ def _shares(fractions: Sequence[float] | Mapping[str, float]) -> dict[str, Fract
             raise ValueError(f"fractions= has a part named {name!r}: {reason}")
     exact = {name: exact_fraction("fractions", value) for name, value in fractions.items()}
     if sum(exact.values()) > 1:
-        raise ValueError(f"fractions={list(fractions.values())!r}: their sum is more than 1")
+        text = f"{list(fractions.values())!r}: their sum is more than 1"
+        raise for_cli(ValueError(f"fractions={text}"), f"--fractions {text}")
     return exact
 
 
@@ -364,12 +365,13 @@ def _sizes(shares: Iterable[Fraction], count: int) -> list[int]:
 
 def exact_fraction(name: str, value: float) -> Fraction:
     """A fraction as it is written in decimal digits: 0.1 is one tenth."""
+    text = f"{value!r}: expected a number from 0 to 1"
     try:
         fraction = Fraction(str(value))
     except ValueError:
-        raise TypeError(f"{name}={value!r}: expected a number from 0 to 1") from None
+        raise TypeError(f"{name}={text}") from None
     if not 0 <= fraction <= 1:
-        raise ValueError(f"{name}={value!r}: expected a number from 0 to 1")
+        raise for_cli(ValueError(f"{name}={text}"), f"--{name} {text}")
     return fraction
 
 

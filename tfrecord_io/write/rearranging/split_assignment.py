@@ -130,7 +130,7 @@ def _check_key(field: pa.Field, columns: Sequence[str], keyword: str, kinds: Kin
     value = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     if not any(is_kind(value) for is_kinds in kinds.values() for is_kind in is_kinds):
         of_kind = listed("or", *kinds)
-        reason = f"its type is {field.type}, and {keyword}= needs a column of single {of_kind}"
+        reason = f"its type is {Column(field).short_name}, and a column of single {of_kind} is needed"
         raise FeatureTypeError(reason, feature=field.name, of_argument=True)
 
 
