@@ -25,6 +25,12 @@ from tfrecord_io.read.scan import Origin, Scan
 from tfrecord_io.typing import UNSET
 
 
+@pytest.mark.parametrize("source", ["a.tfrecord", ["a.tfrecord"], Path("a.tfrecord")])
+def test_a_dataset_is_made_by_the_function_and_not_by_its_class(source: Any) -> None:
+    with pytest.raises(TypeError, match=r"call tfrecord_io\.dataset\(source\)"):
+        tfr.Dataset(source)
+
+
 def test_selections_follow_one_another(files: Path) -> None:
     source = tfr.dataset(files / "a")
     assert source.offset(2).limit(6).offset(1).to_table()["n"].to_pylist() == [3, 4, 5, 6, 7]

@@ -7,6 +7,7 @@ Tests: tests/read/test_sources_selections.py and tests/read/test_scan_narrowing.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 
@@ -16,4 +17,6 @@ class ScanHolder:
     __slots__ = ("_held",)
 
     def __init__(self, held: Any) -> None:
+        if isinstance(held, str | bytes | os.PathLike | list | tuple):  # the source, which `tfrecord_io.dataset` takes
+            raise TypeError(f"{type(self).__name__} is not made from paths: call tfrecord_io.dataset(source)")
         self._held = held
