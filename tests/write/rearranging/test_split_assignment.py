@@ -204,9 +204,7 @@ def test_columns_that_are_no_keys(tmp_path: Path) -> None:
         lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="xs"),
         lambda: tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], stratify="xs"),
     ):
-        with pytest.raises(
-            tfr.errors.FeatureTypeError, match=r"'xs': its type is list<.*>, and a column of single"
-        ):
+        with pytest.raises(tfr.errors.FeatureTypeError, match=r"'xs': its type is list<.*>, and a column of single"):
             call()
     with pytest.raises(tfr.errors.FeatureNotFoundError, match=r"group=.*'m'|'m'"):
         tfr.split(tmp_path / "a", tmp_path / "b", fractions=[0.5, 0.5], group="m")

@@ -100,6 +100,7 @@ AS_JSON = "tfrecord_io.as_json"  # also in ``meta``: true if errors and warnings
 
 _OTHER_COMMANDS = {  # commands of other programs, with the command that does the same here
     "help": "tfr --help",
+    "version": "tfr --version",
     **dict.fromkeys(("info", "stat", "stats", "ls", "inspect"), "describe"),
     **dict.fromkeys(("check", "validate", "test", "fsck"), "verify"),
     **dict.fromkeys(("repair", "fix", "recover"), "salvage"),
@@ -303,6 +304,9 @@ class _Reporter:
         if isinstance(error, click.NoSuchOption) and (similar := _find_similar_option(error)) is not None:
             text = f"No such option {error.option_name!r}. Did you mean {similar!r}?"
             error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
+        elif isinstance(error, click.NoSuchOption) and _is_of_commands(error):
+            text = f"No such option {error.option_name!r} before the command: it stands after it."
+            error = click.NoSuchOption(error.option_name, text, ctx=error.ctx)
         if self._as_json:
             self.end(error, error.format_message(), error.exit_code)
         with suppress(OSError):
@@ -318,6 +322,14 @@ def _find_similar_option(error: click.NoSuchOption) -> str | None:
         return "-n N" if any("-n" in param.opts for param in params) else None
     names = (option, *OTHER_NAMES.meant_keywords(option))
     return next((max(param.opts, key=len) for name in names for param in params if param.name == name), None)
+
+
+def _is_of_commands(error: click.NoSuchOption) -> bool:
+    """True if an option stands before the command, and a command has it."""
+    if error.ctx is None or not isinstance(error.ctx.command, CommandGroup):
+        return False
+    commands = all_commands().commands.values()
+    return any(error.option_name in param.opts for command in commands for param in command.params)
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
