@@ -204,6 +204,47 @@ def test_absent_lists_and_kindless_steps_are_null(engine: str, tmp_path: Path) -
     assert tfr.read_table(tmp_path / "a").to_pydict() == {"x": [[[1.0, 2.0], None], None], "y": [None, [1]]}
 
 
+def test_feature_lists_with_null_steps_and_without_types_are_written_again(engine: str, tmp_path: Path) -> None:
+    record = tfr.train.SequenceExample()
+    steps = record.feature_lists.feature_list["x"].feature
+    steps.add().int64_list.value.append(1)
+    steps.add()
+    record.feature_lists.feature_list["empty"].SetInParent()
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        writer.write(record.SerializeToString())
+    source = tfr.dataset(tmp_path / "a", schema_overrides={"x": tfr.sequence("int64")})
+    table = tfr.read_table(source)
+    assert table.to_pydict() == {"empty": [[]], "x": [[1, None]]}
+    for data in (table, tfr.open_reader(source), iter(table.to_batches())):
+        tfr.write_tfrecord(data, tmp_path / "b", record_type="sequence_example")
+        (payload,) = tfr.RecordReader(tmp_path / "b")
+        again = tfr.train.SequenceExample.FromString(payload)
+        assert again.feature_lists == record.feature_lists
+        assert not again.context.feature
+        assert tfr.read_table(tmp_path / "b").equals(table)
+
+
+@pytest.mark.parametrize("encoding", ["nested", "json"])
+def test_a_feature_list_with_an_encoding_of_columns_is_in_the_context(
+    engine: str, tmp_path: Path, encoding: str
+) -> None:
+    schema = tfr.Schema({"x": tfr.sequence("int64")})
+    table = pa.table({"x": [[1, None], [], None]}).cast(schema.to_arrow())
+    tfr.write_tfrecord(table, tmp_path / "a", record_type="sequence_example", column_encoding={"x": encoding})
+    assert tfr.read_table(tmp_path / "a").to_pydict() == table.to_pydict()
+
+
+@pytest.mark.parametrize("step", [pa.struct({"a": pa.int64()}), pa.map_(pa.string(), pa.int64())], ids=str)
+def test_feature_lists_whose_steps_are_several_features_are_refused(
+    engine: str, tmp_path: Path, step: pa.DataType
+) -> None:
+    schema = pa.schema([pa.field("x", pa.list_(step), metadata={PART_KEY: "feature_list"})])
+    with pytest.raises(
+        tfr.errors.EncodeError, match=r"feature 'x': a feature list of type list<.*declare it as a list"
+    ):
+        tfr.write_tfrecord(schema.empty_table(), tmp_path / "a", record_type="sequence_example")
+
+
 @pytest.mark.parametrize("record_type", [None, "example"])
 def test_a_declared_feature_list_needs_sequence_examples(engine: str, tmp_path: Path, record_type: Any) -> None:
     """An Example would have its values in the context, where the embedded schema does not allow them."""

@@ -144,6 +144,14 @@ def is_marked_feature_list(field: pa.Field) -> bool:
     return metadata is not None and metadata.get(PART_KEY) == FEATURE_LIST.encode()
 
 
+def unmark_feature_list(field: pa.Field) -> pa.Field:
+    """The field without the mark of a feature list: where the column is several features of the context instead."""
+    if not is_marked_feature_list(field):
+        return field
+    metadata = {key: value for key, value in field.metadata.items() if key != PART_KEY}
+    return field.with_metadata(metadata or None)
+
+
 def is_list_of_arrays(field: pa.Field) -> bool:
     """True if the values of a context feature are the arrays of a row, and features state their shapes.
 

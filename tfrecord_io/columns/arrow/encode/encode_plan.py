@@ -37,6 +37,7 @@ from tfrecord_io.columns.schema.column_features import (
     set_extension_encoding,
     step_field,
     union_names,
+    unmark_feature_list,
 )
 from tfrecord_io.columns.schema.tensor_types import (
     JSON,
@@ -193,7 +194,7 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
     form = asked.get(column.name) or encoding_of(column)
     if form == JSON:
         asked.pop(column.name, None)
-        return set_encoding(column, JSON)
+        return set_encoding(unmark_feature_list(column), JSON)
     if form != NESTED and not needs_nesting(column, in_steps=sequence):
         annotated = annotate(column)
         if not (_has_extension(column) and _has_encoding(annotated)):
@@ -201,7 +202,10 @@ def _annotate_column(column: pa.Field, asked: dict[str, str], raw_float64: bool,
         column, form = annotated, encoding_of(annotated)
     elif form == NESTED:
         asked.pop(column.name, None)
-        form = None
+        column, form = unmark_feature_list(column), None
+    if sequence and is_marked_feature_list(column):
+        reason = f"a feature list of type {column.type} cannot be stored in a TFRecord"
+        raise UnsupportedType(column.name, reason, "declare it as a list, which becomes features of the context")
     column = set_encoding(column, form)
     bare = column.with_type(drop_run_ends(column.type))
     if not t.is_nested(bare.type) and not _has_extension(bare) and not needs_nesting(bare):  # which has no parts

@@ -35,7 +35,13 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
     table_of_rows,
 )
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
-from tfrecord_io.columns.schema.column_features import encoding_of, needs_nesting, nested_handed, set_encoding
+from tfrecord_io.columns.schema.column_features import (
+    encoding_of,
+    is_marked_feature_list,
+    needs_nesting,
+    nested_handed,
+    set_encoding,
+)
 from tfrecord_io.columns.schema.tensor_types import NESTED, image_encodings
 from tfrecord_io.columns.schema.types import (
     drop_run_ends,
@@ -451,6 +457,8 @@ def _may_lose(field: pa.Field) -> bool:
     type_ = drop_run_ends(field.type)
     is_list_or_struct = is_list_like(type_) or pa.types.is_struct(type_)
     if not is_list_or_struct or is_deep(type_):  # which the plan refuses
+        return False
+    if is_marked_feature_list(field):  # whose steps may be null
         return False
     return encoding_of(field) is None and not needs_nesting(field.with_name(""))
 
