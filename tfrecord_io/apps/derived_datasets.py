@@ -243,7 +243,9 @@ def windows(
     stride = check_integer("stride", stride, 1)
     check_choice("pad", pad, get_args(WindowPad))
     source_data: Any = data
-    source = _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data)
+    source = (
+        _scan_of(source_data) if CallSource(source_data).may_be_read else open_input(source_data).with_plain_layouts()
+    )
     if offsets is None:
         form = Form.from_length(source.schema, prefix, length=length, stride=stride, pad=pad)
     elif (length, pad) != (16, "none"):

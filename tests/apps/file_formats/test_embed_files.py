@@ -46,6 +46,14 @@ def test_a_column_is_replaced(files: list[str]) -> None:
     assert tfr.formats.embed_files(codes, {"y": "x"}).read_all()["y"].to_pylist() == [b"", b"\x01" * 10]
 
 
+def test_paths_are_views_or_run_ends(files: list[str]) -> None:
+    views = pa.array(files[1:2], pa.string_view())
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), pa.array(files[1:2]))
+    for paths in (views, runs, pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), views)):
+        stream = tfr.formats.embed_files(pa.table({"x": paths}), {"y": "x"})
+        assert stream.read_all().to_pylist() == [{"x": files[1], "y": b"\x01" * 10}]
+
+
 def test_missing_files_and_paths(files: list[str], tmp_path: Path) -> None:
     data = {"x": [files[1], None, str(tmp_path / "none")]}
     with pytest.raises(FileNotFoundError, match=r"row 2, column 'x'.*missing=\"null\".*none"):

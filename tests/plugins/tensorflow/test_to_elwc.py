@@ -28,6 +28,14 @@ def parsed(path: Any) -> list[Any]:
     return [ELWC.FromString(payload) for payload in tfr.RecordReader(path)]
 
 
+def test_lists_are_identified_by_run_ends(tmp_path: Path) -> None:
+    queries = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array(["shoes", "tea"]))
+    table = pa.table({"query": queries, "doc": pa.array(["a", "b", "c"], pa.string_view())})
+    assert tfr.formats.write_elwc(table, tmp_path / "a", by="query").records == 2
+    rows = tfr.formats.open_elwc(tmp_path / "a").read_all().to_pylist()
+    assert [(row["query"], row["doc"]) for row in rows] == [("shoes", "a"), ("shoes", "b"), ("tea", "c")]
+
+
 document = st.fixed_dictionaries(
     {
         "text": st.text(max_size=3) | st.integers(100, 300).map(lambda size: "x" * size),

@@ -58,6 +58,14 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
     assert info["splits"][0]["statistics"]["numExamples"] == str(table.num_rows)
 
 
+def test_views_and_run_ends_are_written(tmp_path: Path) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2], pa.int32()), pa.array(["a"]))
+    lists = pa.array([[1], [2, 3]], pa.list_view(pa.int64()))
+    table = pa.table({"lists": lists, "runs": runs, "text": pa.array(["x", "y"], pa.string_view())})
+    tfr.formats.write_tfds(table, tmp_path / "mine" / "1.0.0")
+    assert tfr.read_table(tmp_path / "mine" / "1.0.0").to_pylist() == table.to_pylist()
+
+
 def test_tensors_structs_and_classes(tmp_path: Path) -> None:
     path = tmp_path / "mine" / "2.0.1"
     table = tfr.read_table

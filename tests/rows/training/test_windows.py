@@ -87,6 +87,17 @@ def test_windows_are_those_of_the_lists(
     read.validate(full=True)
 
 
+def test_views_and_run_ends_have_windows() -> None:
+    names = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2], pa.int32()), pa.array(["a", "b"]))
+    steps = pa.array([[1, 2], [3]], pa.list_view(pa.int64()))
+    table = pa.table({"id": names, "text": pa.array(["x", "y"], pa.string_view()), "steps/n": steps})
+    assert tfr.windows(table, length=1).read_all().to_pylist() == [
+        {"id": "a", "text": "x", "steps/n": [1]},
+        {"id": "a", "text": "x", "steps/n": [2]},
+        {"id": "b", "text": "y", "steps/n": [3]},
+    ]
+
+
 def test_tensors_get_an_axis(tmp_path: Path) -> None:
     images = np.arange(2 * 5 * 2 * 3, dtype="uint8").reshape(2, 5, 2, 3)
     halves = images.astype(ml_dtypes.bfloat16)

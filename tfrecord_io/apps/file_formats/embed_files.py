@@ -81,7 +81,7 @@ def embed_files(
     check_choice("missing", missing, get_args(MissingFiles))
     if not isinstance(columns, Mapping):
         raise TypeError(f"columns={columns!r}: expected a dict such as {{'image': 'image_uri'}}")
-    source = open_input(table)
+    source = open_input(table).with_plain_layouts()
     reading = _Embedding(dict(columns), folder, missing, options)
     schema = reading.schema(source.schema)
     batches = reading.batches(source, schema)

@@ -153,7 +153,7 @@ def write_tfds(
         raise ValueError(f"split={split!r}: expected the name of a split, such as 'train'")
     if directory.info is not None and split in directory.info.splits and mode != "overwrite":
         raise FileExistsError(17, f"the split '{split}' exists; mode='overwrite' replaces it", directory.path)
-    source = open_input(data, index=False, nan_to_null=options.nan_to_null)
+    source = open_input(data, index=False, nan_to_null=options.nan_to_null).with_plain_layouts()
     modes = images if isinstance(images, Mapping) else dict.fromkeys(images)
     described = SourceFeatures.from_data(data)
     columns = TfdsColumns(source.schema, prefix, images=modes, class_names=class_names or {}, source=described)
