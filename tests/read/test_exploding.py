@@ -176,6 +176,36 @@ def test_tables_of_any_layout() -> None:
     assert found.select(["id", "steps/a"]).to_pylist() == [{"id": "a", "steps/a": step} for step in ("x", "y", None)]
 
 
+LISTS = pa.list_view(pa.int16())
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 4], pa.int32()), pa.array(["x", "y"]))
+
+
+@pytest.mark.parametrize("begin", [0, 1])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([[("a", [1]), ("b", [2, 3])], [], [("c", None)], None], pa.map_(pa.string_view(), LISTS)),
+        pa.array([[[1], [2, 3]], None, [None, []], [[4], []]], pa.list_(LISTS, 2)),
+        pa.FixedSizeListArray.from_arrays(RUNS, 1),
+        pa.UnionArray.from_sparse(
+            pa.array([0, 1, 0, 1], pa.int8()), [pa.array(list("abcd"), pa.string_view()), pa.array([[1]] * 4, LISTS)]
+        ),
+        pa.UnionArray.from_dense(
+            pa.array([1, 1, 0, 1], pa.int8()),
+            pa.array([2, 0, 0, 1], pa.int32()),
+            [pa.array(["a"], pa.string_view()), pa.array([[1], None, [2, 3]], LISTS)],
+        ),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_views_inside_of_other_columns(column: pa.Array, begin: int) -> None:
+    table = pa.table({"x": column, "steps/n": [[1], [2, 3], [], [4]]}).slice(begin)
+    exploded = tfr.explode(table).read_all()
+    exploded.validate(full=True)
+    rows = [at for at, steps in enumerate([1, 2, 0, 1]) for _ in range(steps) if at >= begin]
+    assert exploded["x"].to_pylist() == [column[at].as_py() for at in rows]
+
+
 @pytest.mark.parametrize("begin", [0, 1, 3])
 def test_slices_of_matrices_as_fixed_size_lists(begin: int) -> None:
     """Arrow takes rows of such slices from a wrong place."""

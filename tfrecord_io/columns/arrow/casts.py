@@ -17,11 +17,13 @@ from pyarrow import types as t
 
 from tfrecord_io.bytes import Array, ColumnBuffers, Kind
 from tfrecord_io.columns.arrow.buffers import (
+    bitmap_buffer,
     bitmap_of,
     fixed_width,
     is_same_memory,
     replace_columns,
     scatter,
+    typed_view,
     variable_width,
 )
 from tfrecord_io.columns.arrow.row_fault import RowFault, first_failing
@@ -320,7 +322,38 @@ def plain_layout(array: pa.Array) -> pa.Array:
     if t.is_struct(type_):
         children = [plain_layout(array.field(at)) for at in range(type_.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(type_), mask=array.is_null())
+    # Arrow (26.0) casts no unions, and makes invalid arrays of views of lists in maps and in lists of a fixed size.
+    if t.is_union(type_):
+        return _plain_union(array, type_)
+    if t.is_map(type_):
+        return _plain_map(array, type_)
+    if t.is_fixed_size_list(type_):
+        size = type_.list_size
+        validity = bitmap_buffer(np.asarray(array.is_valid()) if array.null_count else None)
+        values = plain_layout(array.values.slice(array.offset * size, len(array) * size))
+        return pa.Array.from_buffers(type_, len(array), [validity], array.null_count, children=[values])
     return array.cast(type_)
+
+
+def _plain_union(array: pa.UnionArray, type_: pa.DataType) -> pa.Array:
+    children = [plain_layout(array.field(at)) for at in range(type_.num_fields)]
+    buffers: list[pa.Buffer | None] = [None]  # of a slice, `type_codes` (Arrow 26.0) are those of other items
+    for at, width in enumerate((np.int8, np.int32) if type_.mode == "dense" else (np.int8,), 1):
+        numbers = typed_view(array.buffers()[at], np.dtype(width), array.offset, len(array))
+        buffers.append(pa.py_buffer(numbers.copy()))
+    return pa.Array.from_buffers(type_, len(array), buffers, 0, children=children)
+
+
+def _plain_map(array: pa.MapArray, type_: pa.DataType) -> pa.Array:
+    pairs, nulls = array.values, array.null_count
+    lists = pa.Array.from_buffers(
+        pa.list_(pairs.type), len(array), array.buffers()[:2], nulls, array.offset, children=[pairs]
+    )
+    plain = plain_layout(lists)
+    fields = [plain.values.field(at) for at in range(2)]
+    entries = pa.struct([type_.key_field, type_.item_field])
+    pairs = pa.Array.from_buffers(entries, len(plain.values), [None], 0, children=fields)
+    return pa.Array.from_buffers(type_, len(array), plain.buffers()[:2], nulls, children=[pairs])
 
 
 def unify_table(table: pa.Table) -> pa.Table:
