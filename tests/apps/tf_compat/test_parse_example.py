@@ -79,6 +79,26 @@ def test_dense_shapes_and_defaults() -> None:
     same(parsed["m"], [[[0, 0], [0, 9]], [[1, 2], [3, 4]], [[0, 0], [0, 9]]], FLOAT)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "default", "expected"),
+    [
+        ("int64", [np.int64(7), np.uint8(8)], np.array([7, 8], INT64)),
+        ("float32", (np.float32(0.5), np.float16(2)), np.array([0.5, 2], FLOAT)),
+        ("float32", [1e-46, -np.inf], np.array([0, -np.inf], FLOAT)),
+        ("string", [np.str_("a"), np.bytes_(b"b")], np.array([b"a", b"b"], STRING)),
+    ],
+)
+def test_defaults_are_lists_of_numpy_values(dtype: str, default: Any, expected: Any) -> None:
+    feature = FixedLenFeature([2], dtype, default)
+    same(parse_example([b""], {"x": feature})["x"], [expected.tolist()], expected.dtype)
+
+
+@pytest.mark.parametrize("default", [1e39, 2**200, 10**400])
+def test_defaults_beyond_float32_are_refused(default: float) -> None:
+    with pytest.raises(SchemaError, match=r"the default .* is out of range of float32"):
+        parse_example([b""], {"x": FixedLenFeature([], "float32", default)})
+
+
 @pytest.mark.fault(44)
 @pytest.mark.parametrize("kindless", [example(b=int64s(1)), example(a=b"", b=int64s(1))])
 def test_a_missing_feature_without_a_default_is_named_with_its_record(kindless: bytes) -> None:

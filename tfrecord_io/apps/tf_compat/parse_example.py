@@ -247,8 +247,9 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
         raise SchemaError(f"the default {shown} is not of {dtype}", feature=name, expected=dtype, got=default)
     values = np.empty(len(items), _DTYPES[dtype])
     try:
-        values[:] = items
-    except OverflowError as error:
+        with np.errstate(over="raise"):  # a finite float that would become infinite
+            values[:] = items
+    except (OverflowError, FloatingPointError) as error:
         reason = f"the default {shown} is out of range of {dtype}"
         raise SchemaError(reason, feature=name, expected=dtype, got=default) from error
     return values

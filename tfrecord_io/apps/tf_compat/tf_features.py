@@ -330,4 +330,7 @@ def _plain(default: Any) -> Any:
     """A default as Python values, so that descriptions compare."""
     if not isinstance(default, np.ndarray | np.generic) and callable(getattr(default, "numpy", None)):
         default = default.numpy()  # an eager tensor
+    if isinstance(default, list | tuple):
+        items = map(_plain, default)
+        return list(items) if isinstance(default, list) else tuple(items)
     return default.tolist() if isinstance(default, np.ndarray | np.generic) else default
