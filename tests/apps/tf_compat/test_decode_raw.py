@@ -105,6 +105,12 @@ def test_dtypes_other_than_numbers_are_refused(name: Any) -> None:
         tfr.io.decode_raw(b"abcd", name)
 
 
+def test_a_dtype_that_states_another_byte_order_is_refused() -> None:
+    dtype = np.dtype("float64").newbyteorder()
+    with pytest.raises(tfr.errors.SchemaError, match=r"pass 'float64', and little_endian=False"):
+        tfr.io.decode_raw(np.arange(2, dtype=dtype).tobytes(), dtype)
+
+
 @pytest.mark.parametrize("dtype", ["object", object, np.dtype(object)], ids=repr)
 def test_the_object_dtype_is_refused(dtype: object) -> None:
     with pytest.raises(tfr.errors.SchemaError, match="raw bytes hold numbers, not object"):

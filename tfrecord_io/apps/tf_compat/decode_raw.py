@@ -43,7 +43,7 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     DecodeError
         The length of an item is not a multiple of the dtype's size, or differs from that of the first item.
     SchemaError
-        `out_type` is not a dtype of numbers.
+        `out_type` is not a dtype of numbers, or one of NumPy that states another byte order than the machine's.
     ValueError
         `fixed_length` is not a positive multiple of the dtype's size.
     """
@@ -52,6 +52,9 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
         advice = "use a dtype like 'uint8' or 'float32'"
         raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, hint=advice)
     numbers = Dtype.of_name(name).dtype
+    if isinstance(out_type, np.dtype) and not out_type.isnative:
+        advice = f"pass {name!r}, and little_endian=False for big-endian bytes"
+        raise SchemaError("little_endian= states the order of the bytes, not the dtype", got=str(out_type), hint=advice)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
         raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
