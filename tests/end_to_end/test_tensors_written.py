@@ -167,6 +167,18 @@ def test_permuted_axes_in_a_nested_column_are_refused(tmp_path: Path, encoding: 
         tfr.write_tfrecord(pa.table({"s": in_list}), tmp_path / "a.tfrecord")
 
 
+@pytest.mark.parametrize("record_type", ["example", "sequence_example"])
+@pytest.mark.parametrize("encoding", ["raw", "tensor_proto", "npy"])
+def test_columns_of_nulls_with_an_encoding_are_read(tmp_path: Path, encoding: str, record_type: Any) -> None:
+    """Such a file had an embedded schema that could not be used."""
+    table = pa.table({"x": pa.nulls(2), "y": [1, 2]})
+    tfr.write_tfrecord(table, tmp_path / "a", column_encoding={"x": encoding}, record_type=record_type)
+    assert tfr.read_table(tmp_path / "a").to_pylist() == table.to_pylist()
+    tfr.write_tfrecord({"x": np.zeros((1, 2, 2)), "y": [3]}, tmp_path / "b", column_encoding={"x": encoding})
+    if record_type == "example":
+        assert tfr.read_table([tmp_path / "a", tmp_path / "b"])["x"].null_count == 2
+
+
 def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path: Path) -> None:
     values = np.full((2, 2, 2), 0.1)
     check(records({"x": values}, tmp_path / "a")[0], "x", "float64", values[0])

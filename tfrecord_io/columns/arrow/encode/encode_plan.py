@@ -266,6 +266,8 @@ def _annotate(
     elif nested and (t.is_map(type_) or t.is_union(type_)):
         names = iter(("key", "value") if t.is_map(type_) else union_names(type_))
         type_ = map_fields(type_, lambda child: below(child, f"{feature}/{next(names)}"))
+    elif t.is_null(value_type(type_)):  # of which nothing is written
+        return set_encoding(field, None)
     else:
         holds_tensors = not nested and _holds_tensors(type_)
         if encoding is None:
