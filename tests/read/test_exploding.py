@@ -157,6 +157,24 @@ def test_steps_keep_their_dtype(tmp_path: Path, dtype: str, scalar: str) -> None
     np.testing.assert_array_equal(arrays["whole"], tensors.repeat(3, axis=0), strict=True)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scalar"),
+    [("bfloat16", "float32"), ("int4", "int8"), ("U2", "U2"), ("S3", "S3"), ("datetime64[Y]", "datetime64[Y]")],
+)
+def test_steps_of_any_number_keep_their_dtype(tmp_path: Path, dtype: str, scalar: str) -> None:
+    tensors = (np.arange(6) % 5).astype(getattr(ml_dtypes, dtype, dtype))
+    data = {"steps/x": [tensors[:1], None, tensors[1:1], tensors[1:]]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord", column_encoding={"steps/x": "raw"})
+    table = tfr.read_table(tmp_path / "a.tfrecord")
+    for begin, steps in ((0, tensors), (1, tensors[1:])):
+        exploded = tfr.explode(table.slice(begin))
+        tfr.write_tfrecord(exploded, tmp_path / "b.tfrecord")
+        found = tfr.read_arrays(tmp_path / "b.tfrecord")["steps/x"]
+        np.testing.assert_array_equal(found, steps.astype(scalar), strict=True)
+        windows = tfr.windows(table.slice(begin), length=2, pad="edge").read_all()
+        assert len(windows) == len(steps)
+
+
 def test_tensors_whose_first_axis_is_not_that_of_steps_are_refused() -> None:
     storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int64(), 6))
     permuted = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2, 3], permutation=[1, 0]), storage)

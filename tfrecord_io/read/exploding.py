@@ -296,10 +296,12 @@ def _step_values(column: pa.Array, field: pa.Field) -> pa.Array:
             advice_cli = f"declare it, as in {declared}, or exclude it"
             raise SchemaError(reason, feature=field.name, got=str(type_), hint=advice, hint_cli=advice_cli)
         values = column.storage.flatten()[0].flatten()
-        if inner_shape:
-            return Column.fixed_shape_tensors(values, inner_shape, int(_lengths(column).sum()))
-        if Dtype.KEY not in (field.metadata or {}):
+        marked = Dtype.KEY in (field.metadata or {})
+        if not inner_shape and marked and Column(field).dtype_and_shape[0].is_extension:
+            return Column(field).flat_values(column)
+        if not inner_shape and not marked:
             return values
+        return Column.fixed_shape_tensors(values, inner_shape, int(_lengths(column).sum()))
     advice = "exclude it, or read it as a list or a tensor of one shape with open_reader(schema=…)"
     advice_cli = "exclude it"
     raise SchemaError(
