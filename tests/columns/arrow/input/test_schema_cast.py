@@ -129,3 +129,30 @@ def test_what_is_not_finite_stays_so_in_a_narrower_float(narrow: str, value: flo
     tfr.write_tfrecord({"x": pa.array([1.5, value, None])}, tmp_path / "a.tfrecord", schema={"x": narrow})
     column = tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist()
     assert str([1.5, value, None]) == str([value and float(value) for value in column])
+
+
+STRINGS = pa.array(["a", None, "b"], pa.string_view())
+
+
+@pytest.mark.parametrize("begin", [0, 1])
+@pytest.mark.parametrize(
+    ("column", "declared"),
+    [
+        (STRINGS, pa.dictionary(pa.int8(), pa.string())),
+        (pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), STRINGS[1:]), pa.string()),
+        (pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], pa.int32()), pa.array([1, 2])), pa.float32()),
+        (pa.array([["a"], None, ["b", "c"]], pa.list_view(pa.string())), pa.list_(pa.string())),
+        (pa.array([[[1], []], None, [None]], pa.list_view(pa.list_view(pa.int64()))), pa.list_(pa.list_(pa.int8()))),
+        (pa.array([{"a": [1]}, None, {"a": []}], pa.struct({"a": pa.list_view(pa.int64())})), "struct<a: list<int8>>"),
+    ],
+    ids=lambda part: str(part.type) if isinstance(part, pa.Array) else str(part),
+)
+def test_views_and_run_ends_become_what_is_declared(
+    tmp_path: Path, column: pa.Array, declared: Any, begin: int
+) -> None:
+    """Arrow ended the process at slices of views of lists."""
+    schema = tfr.Schema({"x": declared})
+    tfr.write_tfrecord(pa.table({"x": column[begin:]}), tmp_path / "a", schema=schema)
+    table = tfr.read_table(tmp_path / "a")
+    assert table.schema.types == schema.to_arrow().types
+    assert table["x"].to_pylist() == column[begin:].to_pylist()

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, struct_fields
+from tfrecord_io.columns.arrow.casts import plain_layout
 from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
 from tfrecord_io.columns.arrow.flatten import Rows, cut_lists
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
@@ -18,7 +19,7 @@ from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_n
 from tfrecord_io.columns.arrow.plain_forms import from_plain_form, plain_form, to_plain_form
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows, first_failing, first_refused
 from tfrecord_io.columns.arrow.tensor_values import column_to_tensors, tensors_to_values
-from tfrecord_io.columns.schema.column_features import is_list_of_tensors
+from tfrecord_io.columns.schema.column_features import is_list_of_tensors, nested_handed
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, types_within, value_type
@@ -48,6 +49,9 @@ def cast_columns(
     columns = []
     for array, source, field in zip(batch.columns, batch.schema, target, strict=True):
         with errors_of_rows(row_base, field.name):
+            if source.type != field.type and nested_handed(field.type) == field.type:
+                array = plain_layout(array)  # Arrow (26.0) casts few views and run-ends, and not all of them right
+                source = source.with_type(array.type)
             result = _cast_column(array, source, field)
             if source.type != field.type:
                 _note_rounding(array, source, result=result, field=field, float64=float64, rounding=rounding)
