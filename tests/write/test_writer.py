@@ -278,7 +278,7 @@ def test_the_row_of_an_error_is_numbered_over_all_batches(engine: str, tmp_path:
         (pa.map_(pa.string(), pa.int8()), {}, None),
         (pa.list_(pa.list_(pa.decimal128(5, -39))), {}, "cannot be written as text"),
         (pa.int8(), {"record_type": "bytes"}, "one binary column"),
-        (pa.int8(), {"column_encoding": {"y": "raw"}}, "names a column"),
+        (pa.int8(), {"column_encoding": {"y": "raw"}}, "does not have this column"),
         (pa.int8(), {"column_encoding": {"x": "jpeg"}}, "jpeg"),
         (pa.int8(), {}, None),
     ],

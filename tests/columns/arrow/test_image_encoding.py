@@ -140,7 +140,7 @@ JPEG: dict[str, Any] = {"column_encoding": {"x": "jpeg"}}
 
 def test_a_column_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(
-        tfr.errors.FeatureNotFoundError, match="'x': the data does not have this column, whose encoding"
+        tfr.errors.FeatureNotFoundError, match="'x': the data does not have this column; column_encoding="
     ):
         tfr.write_tfrecord({"y": arrays(2, 3, 3)}, tmp_path / "a", **JPEG)
 

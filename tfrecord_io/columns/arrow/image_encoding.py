@@ -19,13 +19,14 @@ from tfrecord_io.columns.arrow.image_header import pillow
 from tfrecord_io.columns.arrow.raw_images import RawImages
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import column_to_tensors
+from tfrecord_io.columns.schema.column_selection import no_column_to_encode
 from tfrecord_io.columns.schema.field_makers import image, tensor
 from tfrecord_io.columns.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import element_and_shape, image_encodings, is_any_tensor
 from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import is_bytes
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError
+from tfrecord_io.errors import EncodeError
 
 _EXPECTED = "uint8 arrays [height, width] or [height, width, channels]"
 _Saved = tuple[str, dict[str, Any], tuple[int, ...]]
@@ -63,8 +64,7 @@ def declare_images(schema: pa.Schema, encodings: Mapping[str, str] | None) -> pa
     for column, name in image_encodings(encodings).items():
         at = schema.get_field_index(column)
         if at < 0:
-            reason = "the data does not have this column, whose encoding is stated"
-            raise FeatureNotFoundError(reason, feature=column)
+            raise no_column_to_encode(column)
         field = schema.field(at)
         declared = ImageForm.from_metadata(field.metadata, column) if is_bytes(field.type) else None
         if declared is None:

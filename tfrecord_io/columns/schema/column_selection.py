@@ -175,12 +175,21 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
-_SELECTIONS = {"schema_overrides": ", and a type is declared for it", "write_index": ", and is to be indexed"}
+def no_column_to_encode(name: str) -> FeatureNotFoundError:
+    """The error for a column whose encoding is stated, and which the data does not have."""
+    text = "the data does not have this column"
+    hint, hint_cli = (f"{way} states its encoding" for way in ("column_encoding=", "--column-encoding"))
+    return FeatureNotFoundError(text, feature=name, hint=hint, hint_cli=hint_cli)
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    reason = f"'{entry}' matches no {noun}{_SELECTIONS.get(keyword, '')}"
-    return FeatureNotFoundError(reason, feature=feature, hint=did_you_mean(feature, names, lists_names=True))
+    reason, hint = f"'{entry}' matches no {noun}", did_you_mean(feature, names, lists_names=True)
+    if keyword == "schema_overrides":
+        reason += ", and a type is declared for it"
+    error = FeatureNotFoundError(reason, feature=feature, hint=hint)
+    if keyword == "write_index":
+        error.set_hint(*(f"{way} names it; {hint}" for way in ("write_index=", "--index-columns")))
+    return error
 
 
 class Overrides:

@@ -39,6 +39,7 @@ from tfrecord_io.columns.schema.column_features import (
     union_names,
     unmark_feature_list,
 )
+from tfrecord_io.columns.schema.column_selection import no_column_to_encode
 from tfrecord_io.columns.schema.tensor_types import (
     JSON,
     NESTED,
@@ -60,7 +61,7 @@ from tfrecord_io.columns.schema.types import (
     types_within,
     value_type,
 )
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
+from tfrecord_io.errors import EncodeError, PrecisionWarning
 
 if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.flatten import Rows
@@ -171,8 +172,7 @@ def plan_writing(
     try:
         fields = [_annotate_column(column, asked, float64 == RAW, sequence) for column in schema]
         if asked:
-            reason = "the data does not have this column, whose encoding is stated"
-            raise FeatureNotFoundError(reason, feature=next(iter(asked)))
+            raise no_column_to_encode(next(iter(asked)))
         planned = [_plan_column(column, sequence) for column in fields]
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, hint=error.advice) from None
