@@ -19,11 +19,15 @@ from tfrecord_io.columns.arrow.image_header import pillow
 from tfrecord_io.columns.arrow.raw_images import RawImages
 from tfrecord_io.columns.arrow.row_fault import errors_of_rows
 from tfrecord_io.columns.arrow.tensor_values import column_to_tensors
-from tfrecord_io.columns.schema.column_selection import no_column_to_encode
 from tfrecord_io.columns.schema.field_makers import image, tensor
 from tfrecord_io.columns.schema.image_form import CHANNELS, ImageForm, image_form
 from tfrecord_io.columns.schema.schema import Schema
-from tfrecord_io.columns.schema.tensor_types import element_and_shape, image_encodings, is_any_tensor
+from tfrecord_io.columns.schema.tensor_types import (
+    element_and_shape,
+    image_encodings,
+    is_any_tensor,
+    no_column_to_encode,
+)
 from tfrecord_io.columns.schema.type_names import logical_name
 from tfrecord_io.columns.schema.types import is_bytes
 from tfrecord_io.errors import EncodeError

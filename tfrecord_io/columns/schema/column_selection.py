@@ -175,13 +175,6 @@ def matches_any(entry: str, names: Collection[str]) -> bool:
     return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
 
 
-def no_column_to_encode(name: str) -> FeatureNotFoundError:
-    """The error for a column whose encoding is stated, and which the data does not have."""
-    text = "the data does not have this column"
-    hint, hint_cli = (f"{way} states its encoding" for way in ("column_encoding=", "--column-encoding"))
-    return FeatureNotFoundError(text, feature=name, hint=hint, hint_cli=hint_cli)
-
-
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
     reason, hint = f"'{entry}' matches no {noun}", did_you_mean(feature, names, lists_names=True)
     if keyword == "schema_overrides":

@@ -20,7 +20,7 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Registry, cached_property
 from tfrecord_io.bytes import Dtype, Kind, Layout
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 
 Shape = tuple[int | None, ...]
 
@@ -377,6 +377,13 @@ class _Own:
 IMAGE_ENCODINGS = ("jpeg", "png", "webp")  # of arrays, which become images when they are written
 NESTED = "nested"
 JSON = "json"
+
+
+def no_column_to_encode(name: str) -> FeatureNotFoundError:
+    """The error for a column whose encoding is stated, and which the data does not have."""
+    text = "the data does not have this column"
+    hint, hint_cli = (f"{way} states its encoding" for way in ("column_encoding=", "--column-encoding"))
+    return FeatureNotFoundError(text, feature=name, hint=hint, hint_cli=hint_cli)
 
 
 def image_encodings(encodings: Mapping[str, str] | None) -> dict[str, str]:

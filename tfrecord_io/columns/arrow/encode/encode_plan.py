@@ -39,7 +39,6 @@ from tfrecord_io.columns.schema.column_features import (
     union_names,
     unmark_feature_list,
 )
-from tfrecord_io.columns.schema.column_selection import no_column_to_encode
 from tfrecord_io.columns.schema.tensor_types import (
     JSON,
     NESTED,
@@ -47,6 +46,7 @@ from tfrecord_io.columns.schema.tensor_types import (
     encoding_rules,
     image_encodings,
     is_any_tensor,
+    no_column_to_encode,
 )
 from tfrecord_io.columns.schema.types import (
     DAY,
