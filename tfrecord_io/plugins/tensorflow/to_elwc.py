@@ -129,8 +129,8 @@ def write_elwc(
     )
     encoding = WriteOptions(**{name: getattr(options, name) for name in _ENCODING}, embed_schema=False)
     writing = WriteOptions(**{name: getattr(options, name) for name in _WRITING}, record_type="bytes")
-    given = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
-    source = given.with_plain_layouts()
+    source = open_input(data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding)
+    source = source.with_plain_layouts()
     lists = _Lists(source.schema, by, [context] if isinstance(context, str) else list(context), encoding)
     try:
         report = write_tfrecord(lists.records(source.batches), path, **writing.changes)
