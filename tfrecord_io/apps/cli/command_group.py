@@ -64,7 +64,9 @@ def error_line(error: BaseException) -> str:
     """Word an error or a warning in one line for the command, with control characters escaped."""
     if isinstance(error, TFRecordError):
         text = error.text_cli()
-        return text if _has_option("--on-error") else text.replace(_ADVICE_OF_OPTION, "")
+        command = _running_command()
+        has_option = command is not None and _has_option(command, "--on-error")
+        return text if has_option else text.replace(_ADVICE_OF_OPTION, "")
     message = str(error.args[0] if len(error.args) == 1 else error)
     own_words: str | None = getattr(error, "message_cli", None)
     if isinstance(error, MemoryError):
@@ -78,14 +80,18 @@ def error_line(error: BaseException) -> str:
     return hide_secrets(printable(message, 1024), shorten=True)
 
 
-def _has_option(name: str) -> bool:
-    """True if the command that runs has the option."""
+def _running_command() -> click.Command | None:
+    """The command that runs, also where its context has ended; None outside of commands."""
     context = click.get_current_context(silent=True)
     if context is None:
-        return False
+        return None
     command = context.command
     if isinstance(command, click.Group) and context.invoked_subcommand:
-        command = command.get_command(context, context.invoked_subcommand) or command
+        return command.get_command(context, context.invoked_subcommand) or command
+    return command
+
+
+def _has_option(command: click.Command, name: str) -> bool:
     return any(name in parameter.opts for parameter in command.params)
 
 
@@ -328,8 +334,7 @@ def _is_of_commands(error: click.NoSuchOption) -> bool:
     """True if an option stands before the command, and a command has it."""
     if error.ctx is None or not isinstance(error.ctx.command, CommandGroup):
         return False
-    commands = all_commands().commands.values()
-    return any(error.option_name in param.opts for command in commands for param in command.params)
+    return any(_has_option(command, error.option_name) for command in all_commands().commands.values())
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
