@@ -199,7 +199,7 @@ CALLS: dict[str, Callable[..., Any]] = {
     ),
     "count": lambda url, options: tfr.count(tfr.dataset(url, storage_options=options)),
     "folder": lambda url, options: tfr.read_table(url.replace("a.tfrecord", "a/"), storage_options=options),
-    "glob": lambda url, options: tfr.read_table(url.replace("a.tfrecord", "a*"), storage_options=options),
+    "glob": lambda url, options: tfr.read_table(url.replace("a.tfrecord", "a/*"), storage_options=options),
     "copy": lambda url, options: tfr.copy(tfr.dataset(url, storage_options=options), "here/"),
     "verify": lambda url, options: tfr.verify(url, storage_options=options),
 }

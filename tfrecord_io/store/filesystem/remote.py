@@ -6,7 +6,7 @@ import errno
 import inspect
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -218,30 +218,43 @@ class FsspecFileSystem:
         self._check_can_list(directory)
         for name in {directory, directory.rstrip("/")}:  # adlfs keeps what it lists by the second one alone
             self.fsspec.invalidate_cache(name)
+        return self._list(directory)
+
+    def _list(self, directory: str, prefix: str = "") -> list[Entry]:
+        """The entries of a directory; of S3 those whose names begin with a prefix."""
         with self._os_errors(directory):
-            entries = [*map(_from_info, retry(lambda: self._ls(directory)))]
+            entries = [*map(_from_info, retry(lambda: self._ls(directory, prefix)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
         return [entry for entry in entries if entry.name.rstrip("/") != itself]
 
-    def _ls(self, directory: str) -> list[dict[str, Any]]:
+    def _ls(self, directory: str, prefix: str) -> list[dict[str, Any]]:
         if not self._is_google and not self.is_s3:
             return list(self.fsspec.ls(directory, detail=True))
         from fsspec.asyn import sync
 
-        return list(sync(self.fsspec.loop, google_listing if self._is_google else _s3_listing, self.fsspec, directory))
+        if self._is_google:
+            return list(sync(self.fsspec.loop, google_listing, self.fsspec, directory))
+        return list(sync(self.fsspec.loop, _s3_listing, self.fsspec, directory, prefix))
 
     def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         self._check_can_list(pattern)
         literal = literal_prefix(self, pattern) if literal is None else literal
-        self.fsspec.invalidate_cache()  # folders below may have listings, too
-        with self._os_errors(pattern):
-            infos = retry(lambda: self.fsspec.glob(escaped_glob(pattern, literal), detail=True))
-            return [self._from_info(name, info) for name, info in infos.items()]
+        escaped = escaped_glob(pattern, literal)
+        return self._search(pattern, escaped, lambda fsspec: fsspec.glob(escaped, detail=True))
 
     def files_in_partition_folders(self, directory: str) -> list[Entry]:
-        self.fsspec.invalidate_cache()
-        with self._os_errors(directory):
-            infos = retry(lambda: self.fsspec.find(directory, detail=True))
+        return self._search(directory, f"{directory}**", lambda fsspec: fsspec.find(directory, detail=True))
+
+    def _search(self, name: str, pattern: str, find: Callable[[Any], dict[str, Any]]) -> list[Entry]:
+        """What a function finds in a filesystem of fsspec: in ours, if fsspec passes over errors of folders."""
+        from tfrecord_io.store.filesystem.search_by_folder import SearchByFolder, is_searched_by_folder
+
+        self.fsspec.invalidate_cache()  # folders below may have listings, too
+        with self._os_errors(name):
+            if is_searched_by_folder(self.fsspec, pattern):
+                infos = find(SearchByFolder(self._list))
+            else:
+                infos = retry(lambda: find(self.fsspec))
             return [self._from_info(name, info) for name, info in infos.items()]
 
     def pages_below(self, directory: str) -> Iterator[tuple[list[Entry], bool]]:
@@ -397,12 +410,14 @@ async def _s3_object(fs: Any, name: str) -> dict[str, Any]:
     return {**attributes, "size": head["ContentLength"], "name": f"{bucket}/{key}", "type": "file"}
 
 
-async def _s3_listing(fs: Any, folder: str) -> list[dict[str, Any]]:
-    """The objects and folders in a folder, as the ``ls`` of s3fs gives them, without a look above an empty one."""
+async def _s3_listing(fs: Any, folder: str, prefix: str) -> list[dict[str, Any]]:
+    """The objects and folders in a folder whose names begin with a prefix, without a look above an empty folder."""
     folder = folder.rstrip("/")
-    if "/" not in folder:
+    if "/" not in folder and not prefix:
         return list(await fs._ls(folder, detail=True))
-    infos = list(await fs._lsdir(folder))
+    infos = list(await fs._lsdir(folder, prefix=prefix))
+    if prefix:
+        fs.invalidate_cache(folder)  # before 2026, s3fs keeps these names as those of the whole folder
     if not infos:
         raise FileNotFoundError(folder)
     return infos
