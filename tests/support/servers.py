@@ -456,6 +456,27 @@ def around_requests(bucket: Bucket, monkeypatch: pytest.MonkeyPatch, handle: Han
     monkeypatch.setattr(AioHttpTransport, "send", send)
 
 
+def requests_of(
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+    call: Callable[[], Any],
+    fails: Callable[[str], bool] = lambda _: False,
+) -> Counter[str]:
+    """The requests that a call makes, by their name in S3; an error of those that fail."""
+    asked = Counter[str]()
+
+    async def handle(name: str, key: str, request: Callable[[], Awaitable[Any]]) -> Any:
+        asked[name] += 1
+        if fails(name):
+            raise PermissionError("Forbidden")
+        return await request()
+
+    with monkeypatch.context() as patched:
+        around_requests(bucket, patched, handle)
+        call()
+    return asked
+
+
 def meeting_requests(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any], nth: int
 ) -> tuple[int, int]:

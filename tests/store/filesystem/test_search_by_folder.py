@@ -16,10 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limited import limited
-from servers import Bucket, around_requests
+from servers import Bucket, around_requests, requests_of
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.filesystem.search_by_folder import is_searched_by_folder
 
 NAMES = st.sampled_from(["a", "b", "ab", "a.b", ".a", "p=1", "[a]"])
 PARTS = st.sampled_from(["a", "b", "*", "a*", "?", "[ab]", "[!a]", "p=*", "*b", ".*", "**", "[[]a]"])
@@ -113,9 +112,14 @@ def test_wildcards_in_the_name_of_a_bucket_are_refused(s3: Bucket) -> None:
         FsspecFileSystem(s3.fs).glob("*/a", literal=0)
 
 
-def test_stores_that_list_all_files_by_one_request_are_searched_so(bucket: Bucket) -> None:
-    patterns = [pattern for pattern in ("b/*", "b/**") if is_searched_by_folder(bucket.fs, pattern)]
-    assert patterns == (["b/*"] if bucket.protocol == "s3" else [])
+@pytest.mark.parametrize("pattern", ["*.tfrecord", "**"])
+def test_stores_that_list_all_files_by_one_request_are_searched_so(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, pattern: str
+) -> None:
+    bucket.fs.pipe({f"{bucket.name}/d/p={folder}/a.tfrecord": b"x" for folder in range(5)})
+    path = f"{bucket.name}/d/{'' if pattern == '**' else '*/'}{pattern}"
+    asked = requests_of(bucket, monkeypatch, lambda: FsspecFileSystem(bucket.fs).glob(path, len(f"{bucket.name}/d")))
+    assert asked.total() <= (6 if bucket.protocol == "s3" and pattern != "**" else 3)
 
 
 def _memory(monkeypatch: pytest.MonkeyPatch, error: OSError) -> ByFolder:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from glob import has_magic
 from json import JSONDecodeError
 from operator import index
 from threading import RLock
@@ -247,11 +248,11 @@ class FsspecFileSystem:
 
     def _search(self, name: str, pattern: str, find: Callable[[Any], dict[str, Any]]) -> list[Entry]:
         """What a function finds in a filesystem of fsspec: in ours, if fsspec passes over errors of folders."""
-        from tfrecord_io.store.filesystem.search_by_folder import SearchByFolder, is_searched_by_folder
+        from tfrecord_io.store.filesystem.search_by_folder import SearchByFolder
 
         self.fsspec.invalidate_cache()  # folders below may have listings, too
         with self._os_errors(name):
-            if is_searched_by_folder(self.fsspec, pattern):
+            if _is_searched_by_folder(self.fsspec, pattern):
                 infos = find(SearchByFolder(self._list))
             else:
                 infos = retry(lambda: find(self.fsspec))
@@ -441,6 +442,25 @@ async def _s3_page(fs: Any, folder: str, token: str, most: int) -> tuple[list[di
 def _takes(kind: Any, method: str, keyword: str) -> bool:
     """True if a method of a class has a keyword."""
     return keyword in inspect.signature(getattr(kind, method)).parameters
+
+
+def _is_searched_by_folder(fsspec: Any, pattern: str) -> bool:
+    """True if a filesystem of fsspec may list one folder after another to find what matches the pattern.
+
+    Those of Google and Azure list all files below a folder at once, and so do many for ``**``; that of S3 refuses
+    wildcards in the name of a bucket.
+    """
+    from fsspec import AbstractFileSystem
+    from fsspec.asyn import AsyncFileSystem
+
+    while hasattr(inner := getattr(fsspec, "fs", None), "storage_options"):  # around another filesystem
+        fsspec = inner
+    kind, store = type(fsspec), store_of(fsspec)
+    if not has_magic(pattern):
+        return False
+    if "**" in pattern:
+        return kind.find is AbstractFileSystem.find and getattr(kind, "_find", None) in (None, AsyncFileSystem._find)
+    return store not in ("gcs", "azure") and not (store == "s3" and has_magic(pattern.partition("/")[0]))
 
 
 def reopen_if_forked(fsspec: Any) -> Any:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from glob import has_magic
 from typing import Any
 
 from fsspec import AbstractFileSystem
-from fsspec.asyn import AsyncFileSystem
 
 from tfrecord_io.store.filesystem.interface import Entry
-from tfrecord_io.store.filesystem.remote import store_of
 
 _BEFORE_WILDCARDS = re.compile(r"[^*?[]*")
 
@@ -63,19 +60,3 @@ class SearchByFolder(AbstractFileSystem):  # type: ignore[misc]
             found.update((e.name.rstrip("/"), e.info) for e in entries if withdirs or not e.directory)
             folders, level = [entry.name.rstrip("/") for entry in entries if entry.directory], level + 1
         return found
-
-
-def is_searched_by_folder(fsspec: Any, pattern: str) -> bool:
-    """True if a filesystem of fsspec may list one folder after another to find what matches the pattern.
-
-    Those of Google and Azure list all files below a folder at once, and so do many for ``**``; that of S3 refuses
-    wildcards in the name of a bucket.
-    """
-    while hasattr(inner := getattr(fsspec, "fs", None), "storage_options"):  # around another filesystem
-        fsspec = inner
-    kind, store = type(fsspec), store_of(fsspec)
-    if not has_magic(pattern):
-        return False
-    if "**" in pattern:
-        return kind.find is AbstractFileSystem.find and getattr(kind, "_find", None) in (None, AsyncFileSystem._find)
-    return store not in ("gcs", "azure") and not (store == "s3" and has_magic(pattern.partition("/")[0]))
