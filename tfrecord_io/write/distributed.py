@@ -160,7 +160,7 @@ class DistributedWriter:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
         if options.partition_by:
-            path = Output.directory_of_folders(path, "partition_by=")
+            path = Output.directory_of_folders(path, "partition_by=", "--partition-by")
         spec = ShardSpec.parse(os.fspath(path))
         if spec is not None and spec.shards is not None:
             advice = f"write '{printable(spec.stem)}@*' and repartition the data"

@@ -61,7 +61,9 @@ class RecordOutput:
                 for name in names:
                     inside = path + name if name else path
                     if options.partitions == "folders":
-                        directory = Output.directory_of_folders(path, "partitions='folders'", _ADVICE)
+                        directory = Output.directory_of_folders(
+                            path, "partitions='folders'", "--partitions folders", _ADVICE
+                        )
                         inside = f"{directory}{next(iter(records.folders), '')}{name}"
                     Output.check_outside(
                         records.src, options.source, target=inside, storage=options.target, sources=records.sources

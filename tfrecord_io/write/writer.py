@@ -375,7 +375,7 @@ def indexed_columns(options: WriteOptions) -> Sequence[str]:
 def open_sink(path: Any, options: WriteOptions) -> Sink:
     """The sink for the file or the shards that a path and the options ask for."""
     output = Output.resolve(
-        Output.directory_of_folders(path, "partition_by=") if options.partition_by else path,
+        Output.directory_of_folders(path, "partition_by=", "--partition-by") if options.partition_by else path,
         options.storage,
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, Flag
+from tfrecord_io.base import LIMITS, Flag, for_cli, printable
 from tfrecord_io.bytes import Fault, FaultCode, FrameHeader, crc32c, get_engine
 from tfrecord_io.errors import ReplacedError, TFRecordError
 from tfrecord_io.store.filesystem.os_errors import replaced_error
@@ -95,9 +95,11 @@ def parse_rate(value: Any) -> float | None:
     if match is not None:
         value = float(match[1]) * _UNITS[match[2]]
     if isinstance(value, bool | str) or not isinstance(value, int | float):
-        raise ValueError(f"limit_rate={value!r}: expected bytes a second, such as 100_000_000 or '100MB'")
+        error = ValueError(f"limit_rate={value!r}: expected bytes a second, such as 100_000_000 or '100MB'")
+        raise for_cli(error, f"--limit-rate {printable(value)}: expected bytes a second, such as 100MB")
     if not 1 <= value < float("inf"):
-        raise ValueError(f"limit_rate={value!r}: expected at least 1 byte a second")
+        reason = "expected at least 1 byte a second"
+        raise for_cli(ValueError(f"limit_rate={value!r}: {reason}"), f"--limit-rate {value}: {reason}")
     return float(value)
 
 

@@ -221,8 +221,9 @@ class PathSearch:
             text += f"; {below}"
         elif everything:
             entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
-            text += f"; it has {entries}, which a glob can name"
-            text += "; tfr.convert makes TFRecord files of other formats"
+            text += f"; it has {entries}, which a glob can name; "
+            made = "makes TFRecord files of other formats"
+            return for_cli(_nothing(self.fs, directory, f"{text}tfr.convert {made}"), f"{text}tfr convert {made}")
         return _nothing(self.fs, directory, text)
 
     def _apply_manifests(

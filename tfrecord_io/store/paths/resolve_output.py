@@ -74,11 +74,12 @@ class OtherSuffix(NamedTuple):
 
         is_other = "is the suffix of another format" if self.is_known else "is not a suffix of its files"
         similar = self.suffix if self.is_known else self.similar
-        advice = f"end the name in {_SUFFIX}"
+        text = f"'{printable(path)}': this writes TFRecord, and {self.suffix} {is_other}; end the name in {_SUFFIX}"
         row = None if similar is None else FORMATS.of_path(f"x{similar}")
-        if row is not None and row.is_target:
-            advice += f"; tfr.convert makes {similar} files of TFRecord files"
-        return ValueError(f"'{printable(path)}': this writes TFRecord, and {self.suffix} {is_other}; {advice}")
+        if row is None or not row.is_target:
+            return ValueError(text)
+        advice = f"makes {similar} files of TFRecord files"
+        return for_cli(ValueError(f"{text}; tfr.convert {advice}"), f"{text}; tfr convert {advice}")
 
     @property
     def similar(self) -> str | None:
@@ -245,18 +246,21 @@ class Output:
         return output
 
     @staticmethod
-    def directory_of_folders(path: Any, option: str, advice: str = "pass a directory, as in 'name/'") -> str:
-        """The directory, with its slash, for the folders of `option`.
+    def directory_of_folders(
+        path: Any, option: str, option_cli: str, advice: str = "pass a directory, as in 'name/'"
+    ) -> str:
+        """The directory, with its slash, for the folders of `option`, which the command calls `option_cli`.
 
-        >>> Output.directory_of_folders("out/visits", "partition_by=")
+        >>> Output.directory_of_folders("out/visits", "partition_by=", "--partition-by")
         'out/visits/'
         """
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"{option} writes to a directory, not to a {type(path).__name__}")
         text = os.fspath(path)
         if ShardSpec.parse(text) is not None or FileName.of_path(text).kind is Kind.RECORDS:
-            reason = f"with {option} this is a directory, and not the name of a file or of shards"
-            raise ValueError(f"'{printable(text)}': {reason}; {advice}")
+            name, reason = printable(text), "this is a directory, and not the name of a file or of shards"
+            error = ValueError(f"'{name}': with {option} {reason}; {advice}")
+            raise for_cli(error, f"'{name}': with {option_cli} {reason}; {advice}")
         return text if text.endswith("/") else f"{text}/"
 
     @staticmethod
@@ -404,8 +408,9 @@ def _shards_of_spec(request: _Request, spec: ShardSpec) -> Output:
     if count == 0:
         raise ValueError(f"'{text}' asks for 0 shards")
     if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
-        other = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
-        raise ValueError(f"'{text}' and {other[0]}={other[1]!r} contradict each other")
+        name, value = ("max_shard_bytes", max_shard_bytes) if shards is None else ("shards", shards)
+        error = ValueError(f"'{text}' and {name}={value!r} contradict each other")
+        raise for_cli(error, f"'{text}' and --{name.replace('_', '-')} {value} contradict each other")
     if request.grows and count is None and max_shard_bytes is None:
         shards = shards or 1
     if count is None and shards is None and max_shard_bytes is None:

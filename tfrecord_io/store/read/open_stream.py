@@ -58,7 +58,7 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     else:
         content = None
     if content is not None:
-        reason = f"compression={name!r} was passed, but the file looks like {content}"
+        reason = f"the stated compression is {name!r}, but the file looks like {content}"
         advice = "compression='infer' detects it by the content"
         advice_cli = "--compression infer detects it by the content"
         raise CompressionError(reason, path=path, expected=name, got=content, hint=advice, hint_cli=advice_cli)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tfrecord_io.base import LIMITS, Closing, printable, quiet_at_exit
+from tfrecord_io.base import LIMITS, Closing, for_cli, printable, quiet_at_exit
 from tfrecord_io.bytes import CODECS, Array, Codec
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.google import is_encoded
@@ -70,8 +70,9 @@ class RandomAccessFile(Closing):
         if codec is not None:
             file.close()
             reason = f"{purpose} needs a plain file, as a compressed one can only be read from its start"
-            advice = "decompress it, or read it with read_table or open_reader"
-            raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
+            text = f"{printable(source.path)} is compressed ({codec.name}): {reason}; decompress it"
+            error = ValueError(f"{text}, or read it with read_table or open_reader")
+            raise for_cli(error, f"{text}, as tfr convert does")
         return file
 
     @staticmethod

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from tfrecord_io.base import Remark, StorageOptions, and_more, counted, logger, printable
+from tfrecord_io.base import Remark, StorageOptions, and_more, counted, for_cli, logger, printable
 from tfrecord_io.store.filesystem.directories import remove_directories
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
 from tfrecord_io.store.filesystem.locate import Location, is_remote
@@ -314,11 +314,13 @@ class Publication:
                 columns = list(old.partition_by)
                 reason = f"the dataset is partitioned by {columns}, and output without folders does not replace it"
                 text: str = f"{reason}; pass partition_by={columns!r}, or choose another directory"
-                raise FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
+                error = FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
+                options = " ".join(f"--partition-by {column}" for column in columns)
+                raise for_cli(error, f"{reason}; pass {options}, or choose another directory")
             foreign -= named  # another writer has published them since the directory was listed
         if not foreign:
             return
-        first = min(foreign)
+        first, mode = min(foreign), self._rules.mode
         text = f"the directory has TFRecord files that are not of the dataset to write ('{printable(first)}'"
         text += f"{and_more(len(foreign) - 1)})"
         if self._rules.needs_manifest:
@@ -326,17 +328,20 @@ class Publication:
             stem = next((shard.stem for shard in map(ShardName.parse, names) if shard is not None), None)
             if stem is not None and any(entry.basename == FileName.manifest(stem) for entry in listing):
                 base = self.place.fs.display_path(self.place.directory + stem)
-                text += f"; name their dataset, '{printable(base)}@*'"
+                advice = advice_cli = f"name their dataset, '{printable(base)}@*'"
             else:
-                text += f"; mode={self._rules.mode!r} needs a manifest that names them"
-                text += "; tfrecord_io.adopt writes one, or name the dataset, as in name@*"
+                advice, advice_cli = (
+                    f"{option} needs a manifest that names them; {adopt} writes one, or name the dataset, as in name@*"
+                    for option, adopt in ((f"mode={mode!r}", "tfrecord_io.adopt"), (f"--mode {mode}", "tfr adopt"))
+                )
         else:
-            text += (
-                "; reading the directory would mix them, and mode='overwrite' does not delete them: "
-                "choose another directory, or name the dataset, as in name@"
-                f"{'*' if self._is_staged else 8}"
+            advice, advice_cli = (
+                f"reading the directory would mix them, and {option} does not delete them: choose another directory, "
+                f"or name the dataset, as in name@{'*' if self._is_staged else 8}"
+                for option in ("mode='overwrite'", "--mode overwrite")
             )
-        raise FileExistsError(errno.EEXIST, text, self.old.path_of(first))
+        error = FileExistsError(errno.EEXIST, f"{text}; {advice}", self.old.path_of(first))
+        raise for_cli(error, f"{text}; {advice_cli}")
 
     def last_sidecar(self, suffix: str) -> tuple[Source, int] | None:
         """The last earlier shard with rows: its sidecar with this suffix, and the shard's size in bytes."""
