@@ -62,7 +62,8 @@ def test_wrong_compression_names_the_detected_content(tmp_path, codec, passed):
         return
     looks = f"{codec} data" if codec else "a plain TFRecord file"
     with pytest.raises(
-        CompressionError, match=f"the stated compression is {passed!r}, but the file looks like {looks}; compression='infer'"
+        CompressionError,
+        match=f"the stated compression is {passed!r}, but the file looks like {looks}; compression='infer'",
     ) as caught:
         read(path, passed)
     assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), passed, looks)
