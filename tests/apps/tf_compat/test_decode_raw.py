@@ -89,6 +89,12 @@ def test_a_bad_fixed_length_is_refused(length: int) -> None:
         tfr.io.decode_raw(b"abcd", "int16", fixed_length=length)
 
 
+@pytest.mark.parametrize("length", ["4", 4.0, True])
+def test_a_fixed_length_that_is_no_integer_is_refused(length: Any) -> None:
+    with pytest.raises(TypeError, match=f"fixed_length={length!r}: expected a positive multiple of 2"):
+        tfr.io.decode_raw(b"abcd", "int16", fixed_length=length)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [("ab", "str"), ([b"a", None], "item 1: expected bytes, got NoneType"), (np.array([b"a"]), "NULs"), (1, "int")],

@@ -99,6 +99,17 @@ def test_defaults_beyond_float32_are_refused(default: float) -> None:
         parse_example([b""], {"x": FixedLenFeature([], "float32", default)})
 
 
+def test_a_default_with_a_lone_surrogate_is_refused() -> None:
+    with pytest.raises(SchemaError, match="lone surrogate"):
+        parse_example([b""], {"x": FixedLenFeature([], "string", "\ud800")})
+
+
+@pytest.mark.parametrize("records", [None, 5, "ab"])
+def test_other_records_than_bytes_are_refused(records: Any) -> None:
+    with pytest.raises(TypeError, match=f"expected the bytes of a record, or of several, got {type(records).__name__}"):
+        parse_example(records, {"x": FixedLenFeature([], "int64")})
+
+
 @pytest.mark.fault(44)
 @pytest.mark.parametrize("kindless", [example(b=int64s(1)), example(a=b"", b=int64s(1))])
 def test_a_missing_feature_without_a_default_is_named_with_its_record(kindless: bytes) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.kit import Array, Dtype, check_keywords
+from tfrecord_io.kit import Array, Dtype, check_keywords, printable
 
 
 @check_keywords
@@ -55,8 +55,10 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     if isinstance(out_type, np.dtype) and not out_type.isnative:
         advice = f"pass {name!r}, and little_endian=False for big-endian bytes"
         raise SchemaError("little_endian= states the order of the bytes, not the dtype", got=str(out_type), hint=advice)
+    expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
+    if fixed_length is not None and not (isinstance(fixed_length, int | np.integer) and fixed_length is not True):
+        raise TypeError(f"fixed_length={printable(repr(fixed_length))}: expected {expected}")
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
-        expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
         raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
     items, shape = _items(input_bytes)
     if fixed_length is None:

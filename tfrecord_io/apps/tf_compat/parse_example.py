@@ -10,7 +10,7 @@ Tests: tests/apps/tf_compat/test_parse_example.py; with TensorFlow: tests/confor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -151,8 +151,8 @@ def as_payloads(records: Any) -> Sequence[bytes]:
         if records.dtype != object:  # NumPy's bytes drop trailing NULs
             raise TypeError(f"expected records as bytes or an array of objects, got an array of {records.dtype}")
         payloads = records.tolist()
-    elif isinstance(records, str):
-        raise TypeError("expected records as bytes, got str")
+    elif isinstance(records, str) or not isinstance(records, Iterable):
+        raise TypeError(f"expected the bytes of a record, or of several, got {type(records).__name__}")
     else:
         payloads = list(records)
     for i, payload in enumerate(payloads):
@@ -239,10 +239,14 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
 
 def _as_values(name: str, dtype: str, default: Any) -> Array:
     items = np.array(default, object).reshape(-1).tolist()
-    if dtype == "string":
-        items = [item.encode() if isinstance(item, str) else item for item in items]
-    allowed = {"int64": int, "float32": int | float, "string": bytes}[dtype]
     shown = printable(repr(default))
+    if dtype == "string":
+        try:
+            items = [item.encode() if isinstance(item, str) else item for item in items]
+        except UnicodeEncodeError as error:
+            reason = f"the default {shown} has a lone surrogate, which UTF-8 cannot hold"
+            raise SchemaError(reason, feature=name, expected="text or bytes", got=default) from error
+    allowed = {"int64": int, "float32": int | float, "string": bytes}[dtype]
     if not all(isinstance(item, allowed) for item in items):
         raise SchemaError(f"the default {shown} is not of {dtype}", feature=name, expected=dtype, got=default)
     values = np.empty(len(items), _DTYPES[dtype])

@@ -223,6 +223,9 @@ def test_values_read_back_are_those_of_the_source_or_refused(
         (pa.array([1, 2**53 + 1]), pa.float64(), 1),
         (pa.array([2048, 2049], pa.int16()), pa.float16(), 1),
         (pa.array([1, -1]), pa.uint64(), 1),
+        (pa.array([999, 1000]), pa.decimal128(3, 0), 1),
+        (pa.array([[9], [-9, 10]]), pa.list_(pa.decimal32(3, 2)), 1),
+        (pa.array([[1], [2, 300]]), pa.list_(pa.int8()), 1),
         (pa.array([Decimal("1.50"), Decimal("1.25")]), pa.decimal128(10, 1), 1),
         (pa.array([Decimal("1.50"), Decimal("0.12345678901234567890")]), pa.float64(), 1),
         (pa.array(["1", "1e39"]), pa.float32(), 1),
@@ -260,9 +263,30 @@ def test_a_loss_names_the_row_and_both_types(tmp_path: Path, array: pa.Array, de
 @pytest.mark.parametrize(
     ("array", "declared"),
     [
+        (pa.array([[1], [300]])[:1], pa.list_(pa.int8())),
+        (pa.array([[300], [1], [2, 3], [300]])[1:3], pa.large_list(pa.int8())),
+        (pa.ListArray.from_arrays([0, 1, 2], [300, 1], mask=pa.array([True, False])), pa.list_(pa.int8())),
+        (pa.array([{"a": [1]}, {"a": [300]}])[:1], pa.struct([("a", pa.list_(pa.int8()))])),
+        (pa.array([[("a", 1)], [("b", 300)]], pa.map_(pa.string(), pa.int64()))[:1], pa.map_(pa.string(), pa.int8())),
+    ],
+    ids=lambda value: str(value.type if isinstance(value, pa.Array) else value),
+)
+def test_values_of_lists_that_no_row_has_may_have_any_value(array: pa.Array, declared: pa.DataType) -> None:
+    """Arrow casts the values outside a slice and under nulls, too, and refused the column for one of them."""
+    (made,) = cast_columns(pa.record_batch({"x": array}), pa.schema([("x", declared)]))
+    assert (made.type, made.to_pylist()) == (declared, array.to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("array", "declared"),
+    [
         (pa.array([DAY * 10**6, None, 0], pa.timestamp("us")), pa.date32()),
         pytest.param(pa.array([-7200 + DAY], pa.timestamp("s", ZONE)), pa.date32(), marks=OFFSETS_AS_ZONES),
         (pa.array([1, 0, None]), pa.bool_()),
+        (pa.array([-999, None, 999]), pa.decimal128(3, 0)),
+        (pa.array([255, None], pa.uint8()), pa.decimal32(5, 2)),
+        (pa.array([[9], None, [-9, None]]), pa.list_(pa.decimal64(3, 2))),
+        (pa.array([{"a": 1, "b": 0.5}]), pa.struct([("a", pa.decimal128(2, 0)), ("b", pa.decimal128(2, 1))])),
         (pa.array([3.0, math.nan, None]), pa.float32()),
         (pa.array([0.1, 2.5], pa.float32()), pa.decimal128(20, 10)),
         (pa.array([Decimal("3.10")]), pa.float64()),

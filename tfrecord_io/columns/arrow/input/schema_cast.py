@@ -22,7 +22,14 @@ from tfrecord_io.columns.arrow.tensor_values import column_to_tensors, tensors_t
 from tfrecord_io.columns.schema.column_features import is_list_of_tensors, nested_handed
 from tfrecord_io.columns.schema.field import IMAGE_KEY
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
-from tfrecord_io.columns.schema.types import is_list_like, is_text, is_text_or_bytes, types_within, value_type
+from tfrecord_io.columns.schema.types import (
+    is_list_like,
+    is_text,
+    is_text_or_bytes,
+    map_fields,
+    types_within,
+    value_type,
+)
 from tfrecord_io.errors import EncodeError
 
 _NO_CAST = (pa.ArrowException, OverflowError)
@@ -100,7 +107,7 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
     # Arrow (26.0) casts neither lists to maps nor the values of maps.
     if form != field.type and t.is_nested(source.type):
         plain = to_plain_form(array)
-        result = plain.cast(form)
+        result = _arrow_cast(plain, form)
         for before, after in _leaves(plain, source.with_type(plain.type), result, field.with_type(form)):
             refuse_loss(before, after)
         return from_plain_form(result, field.type)
@@ -109,11 +116,32 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
     # Arrow (26.0) makes categories of text and bytes alone.
     if t.is_dictionary(field.type) and not (t.is_dictionary(source.type) or is_text_or_bytes(field.type.value_type)):
         return from_plain_form(_cast(array, source, field.with_type(field.type.value_type)), field.type)
+    if any(map(t.is_decimal, types_within(field.type))) and any(map(t.is_integer, types_within(source.type))):
+        # Arrow (26.0) refuses decimals that have less digits than the greatest integer.
+        array = _arrow_cast(array, _with_wide_decimals(field.type))
+        source = source.with_type(array.type)
     has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type) or is_list_of_tensors(field.type)
-    result = tensor_cast(array, source, field) if has_tensors else array.cast(field.type)
+    result = tensor_cast(array, source, field) if has_tensors else _arrow_cast(array, field.type)
     for before, after in _leaves(array, source, result, field):
         refuse_loss(before, after)
     return result
+
+
+def _arrow_cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Arrow's cast, of the values that rows have: Arrow (26.0) casts those outside a slice and under nulls, too."""
+    try:
+        return array.cast(type_)
+    except _NO_CAST:
+        if not t.is_nested(array.type):
+            raise
+        return array.take(pa.array(np.arange(len(array)))).cast(type_)
+
+
+def _with_wide_decimals(type_: pa.DataType) -> pa.DataType:
+    """A type with decimals of as many digits as there can be, and their scale."""
+    if t.is_decimal(type_):
+        return pa.decimal256(76, type_.scale)
+    return map_fields(type_, lambda field: field.with_type(_with_wide_decimals(field.type)))
 
 
 def _cast_parts(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array | None:
