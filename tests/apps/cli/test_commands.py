@@ -626,3 +626,13 @@ def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:
     shown = run("sql", f"SELECT sum(id) FROM '{words}'")
     assert shown.exit_code == 1, shown.output
     assert "words.tfrecord: record 2 at byte" in shown.output
+
+
+def test_head_with_a_type_that_the_values_do_not_have_fails(run, tmp_path: Path) -> None:
+    """Records of another type than most are left out; where the type is declared, it is what the caller mistook."""
+    tfr.write_tfrecord({"id": [1, 2], "n": [3, 4]}, tmp_path / "a")
+    shown = run("head", tmp_path / "a", "--type", "id=string")
+    assert shown.exit_code == 1
+    assert "feature 'id': expected a BytesList, got an Int64List; pass --type with a type that fits" in shown.stderr
+    assert run("head", tmp_path / "a", "--type", "id=string", "--on-error", "skip").exit_code == 0
+    assert run("head", tmp_path / "a", "--type", "id=int32").exit_code == 0

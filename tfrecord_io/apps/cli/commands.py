@@ -39,7 +39,9 @@ def head(path: str | list[str], as_json: bool, **keywords: Any) -> None:
     from tfrecord_io.apps.api import read_table
     from tfrecord_io.apps.cli import output
 
-    keywords["on_error"] = ReadOptions(on_error=keywords["on_error"]).for_inspection().on_error
+    options = ReadOptions(**{name: keywords[name] for name in ("on_error", "schema", "schema_overrides")})
+    if not options.declares_schema:  # else the records may be right, and the declared type is not
+        keywords["on_error"] = options.for_inspection().on_error
     records = read_table(read_from(path, keywords, read_table), **keywords)
     value = output.record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
