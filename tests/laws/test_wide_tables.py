@@ -25,7 +25,7 @@ from tfrecord_io.columns.schema.embedded import pack
 from tfrecord_io.columns.schema.merged_schema import fill_in_types
 from tfrecord_io.rows.training.mixture import _same_columns
 from tfrecord_io.write.distributed import _refuse_other_columns
-from tfrecord_io.write.sharded_sink import SchemaUnion
+from tfrecord_io.write.schema_union import SchemaUnion
 
 NAMES = [f"column {at}" for at in range(10_000)]
 SECONDS = 2  # of the processor; with a list of all columns for each it is 10 or more

@@ -23,7 +23,8 @@ from tfrecord_io.columns import Column, EmbeddedSchema, Rounding, empty_batch, f
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.store import Attempt, DistributedTarget, Manifest, Output, OutputFile, Publication, ShardSpec
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
-from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink, manifest_metadata
+from tfrecord_io.write.schema_union import SchemaUnion
+from tfrecord_io.write.sharded_sink import ShardedSink, manifest_metadata
 from tfrecord_io.write.writer import Writer, WriteReport, check_columns, is_growing
 
 # Keywords of writing calls that only one process can follow.

@@ -49,7 +49,7 @@ from tfrecord_io.store import (
     Source,
 )
 from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, OpenPart, PartContent, WrittenPart, report_of
-from tfrecord_io.write.sharded_sink import SchemaUnion
+from tfrecord_io.write.schema_union import SchemaUnion
 from tfrecord_io.write.writer import WriteReport
 
 OpenRows = Callable[[Source], AbstractContextManager[Any]]

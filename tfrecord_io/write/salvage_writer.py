@@ -51,7 +51,7 @@ from tfrecord_io.store import (
 from tfrecord_io.typing import FileMode
 from tfrecord_io.write.frame_sink import FrameSink, try_add_prefix
 from tfrecord_io.write.record_output import say_published
-from tfrecord_io.write.sharded_sink import SchemaUnion
+from tfrecord_io.write.schema_union import SchemaUnion
 
 _MOST_SHARDS = 1_000_000  # of a family without a manifest, of which missing ones are looked for
 

@@ -16,23 +16,20 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
 from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
 
 from tfrecord_io.base import LIMITS, Task, WriteOptions
 from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
-from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.columns import BatchSource, EmbeddedSchema
 from tfrecord_io.store import Manifest, Publication, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
-from tfrecord_io.write.partition_folders import PartitionFolders, folder_texts, folder_values
+from tfrecord_io.write.partition_folders import PartitionFolders
 from tfrecord_io.write.side_by_side import open_at_a_time
 
 if TYPE_CHECKING:
@@ -305,94 +302,6 @@ def manifest_metadata(options: WriteOptions) -> tuple[tuple[str, str], ...]:
     """The metadata for a manifest: those of the sources of a new dataset, and those of the caller, which win."""
     inherited = None if options.mode in options.ADDING else options.source_metadata
     return tuple({**(inherited or {}), **(options.metadata or {})}.items())
-
-
-@dataclass(frozen=True, slots=True)
-class SchemaUnion:
-    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types.
-
-    `where` has the values of partition columns of which all folders are replaced.
-    """
-
-    evolve: bool = False
-    where: Mapping[str, Any] | None = None
-
-    folder_values = staticmethod(folder_values)
-
-    def replaced_values(self, own: bytes, schema: bytes | None) -> frozenset[tuple[str, object]]:
-        """The columns and values of `where`, by the schemas of what is written and of the dataset."""
-        return folder_values(folder_texts(self.where or {}, EmbeddedSchema.parse(own).schema).items(), schema)
-
-    def __call__(
-        self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
-    ) -> bytes | None:
-        """The schema of both; `path` is that of the manifest.
-
-        Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
-        equal, or nothing was written. Of a dataset `without_rows` the categories are those of the first rows.
-
-        Raises
-        ------
-        SchemaError
-            The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset
-            lacks, types that are wider than its own, values in another form, or lack a level of its index.
-        """
-        if old is None or old == new or (new is None and not adds_rows):
-            return old
-        if new is None:
-            raise SchemaError("the dataset has a schema, but the appended data has none", path=path)
-        stored_schema, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
-        if without_rows:
-            stored_schema = stored_schema._replace(dictionaries=added.dictionaries)
-        elif not adds_rows:
-            added = added._replace(dictionaries=stored_schema.dictionaries)
-        united = stored_schema.merge(added)
-        for level in EmbeddedSchema.index_levels(stored_schema.schema) if not self.evolve else ():
-            if level not in added.schema.names:
-                reason = "it is a level of the dataset's index, which the appended data lacks"
-                index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
-                index_cli = "set it as the index, pass --index true, or pass --evolve to append rows without labels"
-                raise SchemaError(reason, path=path, feature=level, hint=index, hint_cli=index_cli)
-        stored, new_types = ({field.name: field for field in schema.schema} for schema in (stored_schema, added))
-        for column in united.schema if united is not stored_schema else ():
-            before = stored.get(column.name)
-            got = new_types[column.name].type if column.name in new_types else None
-            types = f"the appended column is {got}, but the dataset's is {None if before is None else before.type}"
-            to_unite: str | None = None  # what evolve=True does
-            if column.name in united.conflicts:
-                advice, reason = "cast the column", f"{types}: no type holds both"
-                if before is not None and before.type == got:
-                    reason, advice = (
-                        f"{types}, stored in another form",
-                        "pass its schema=, record_type= and column_encoding=",
-                    )
-            elif before is None:
-                reason, advice, to_unite = "the dataset has no such column", "leave it out", "add it"
-            elif before.type == got != column.type:
-                reason = "its ordered categories are not those of the dataset"
-                advice, to_unite = "give it the same", "have values without categories"
-            elif before.type == got and Column(before).encoding != Column.BY_WIRE == Column(column).encoding:
-                reason = f"the appended column is {got}, too, but it is stored in another form"
-                advice, to_unite = "pass the float64= and column_encoding= of the dataset", "store both forms"
-            elif before.type != column.type and not pa.types.is_null(before.type):
-                reason, advice, to_unite = f"{types}, which is narrower", "cast the column", "widen it"
-            elif column.nullable and not before.nullable:
-                reason, advice, to_unite = "the dataset requires this column", "fill its nulls", "allow them"
-            else:
-                continue
-            if not self.evolve or column.name in united.conflicts:
-                expected = None if before is None else str(before.type)
-                error = {"feature": column.name, "expected": expected, "got": None if got is None else str(got)}
-                hint = hint_cli = advice
-                if before is not None and column.name in united.conflicts and before.type != got:
-                    hint_cli = f"{advice} (tfr convert: {Column.declaration(column.name, str(before.type))[1]})"
-                if to_unite is not None:
-                    hint, hint_cli = (
-                        f"{advice}, or pass evolve=True to {to_unite}",
-                        f"{advice}, or --evolve to {to_unite}",
-                    )
-                raise SchemaError(reason, path=path, hint=hint, hint_cli=hint_cli, **error)
-        return old if united is stored_schema and not without_rows else united.pack()
 
 
 class ShardAssigner(ABC):

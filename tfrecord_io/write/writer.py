@@ -418,7 +418,8 @@ def _open_shards(output: Output, options: WriteOptions) -> Sink:
         IndexWriter.check_uncompressed(output.compression)  # before a directory is made
 
     from tfrecord_io.store import Publication  # one file needs none of these
-    from tfrecord_io.write.sharded_sink import SchemaUnion, ShardedSink
+    from tfrecord_io.write.schema_union import SchemaUnion
+    from tfrecord_io.write.sharded_sink import ShardedSink
 
     columns, mode = tuple(options.partition_by or ()), options.mode
     unite = SchemaUnion(options.evolve, options.overwrite_where)

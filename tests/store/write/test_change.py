@@ -20,7 +20,7 @@ from tfrecord_io.store.write.change import Append, Change, Overwrite, ReplaceFol
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.publication import Publication, place_of
 from tfrecord_io.store.write.replacement import NewShard, ReplaceShards
-from tfrecord_io.write.sharded_sink import SchemaUnion
+from tfrecord_io.write.schema_union import SchemaUnion
 
 MOST_ATTRIBUTES = 18
 OWN_ID, OLD_ID = "1" * 16, "0" * 16

@@ -1,0 +1,142 @@
+"""The schema of a dataset after rows are added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from tfrecord_io.columns import Column, EmbeddedSchema
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.write.partition_folders import folder_texts, folder_values
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaUnion:
+    """Unites a dataset's schema with the schema of added rows; `evolve` allows new columns and wider types.
+
+    `where` has the values of partition columns of which all folders are replaced.
+    """
+
+    evolve: bool = False
+    where: Mapping[str, Any] | None = None
+
+    folder_values = staticmethod(folder_values)
+
+    def replaced_values(self, own: bytes, schema: bytes | None) -> frozenset[tuple[str, object]]:
+        """The columns and values of `where`, by the schemas of what is written and of the dataset."""
+        return folder_values(folder_texts(self.where or {}, EmbeddedSchema.parse(own).schema).items(), schema)
+
+    def __call__(
+        self, old: bytes | None, new: bytes | None, path: str, *, without_rows: bool = False, adds_rows: bool = True
+    ) -> bytes | None:
+        """The schema of both; `path` is that of the manifest.
+
+        Without a schema of the dataset there is nothing to compare, and it stays without one; as it stays if both are
+        equal, or nothing was written. Of a dataset `without_rows` the categories are those of the first rows.
+
+        Raises
+        ------
+        SchemaError
+            The types of a column have none in common; or, without `evolve`, the rows have columns that the dataset
+            lacks, types that are wider than its own, values in another form, or lack a level of its index.
+        """
+        if old is None or old == new or (new is None and not adds_rows):
+            return old
+        if new is None:
+            raise SchemaError("the dataset has a schema, but the appended data has none", path=path)
+        stored, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
+        if without_rows:
+            stored = stored._replace(dictionaries=added.dictionaries)
+        elif not adds_rows:
+            added = added._replace(dictionaries=stored.dictionaries)
+        united = stored.merge(added)
+        if not self.evolve:
+            _check_index_levels(stored.schema, added.schema, path)
+        if united is not stored:
+            befores, givens = ({field.name: field for field in schema.schema} for schema in (stored, added))
+            for field in united.schema:
+                column = _United(befores.get(field.name), givens.get(field.name), field, field.name in united.conflicts)
+                difference = column.difference()
+                if difference is not None and (column.conflicts or not self.evolve):
+                    raise column.error(difference, path)
+        return old if united is stored and not without_rows else united.pack()
+
+
+def _check_index_levels(stored: pa.Schema, added: pa.Schema, path: str) -> None:
+    """Refuse rows that lack a level of the index of the dataset."""
+    for level in EmbeddedSchema.index_levels(stored):
+        if level not in added.names:
+            reason = "it is a level of the dataset's index, which the appended data lacks"
+            index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
+            index_cli = "set it as the index, pass --index true, or pass --evolve to append rows without labels"
+            raise SchemaError(reason, path=path, feature=level, hint=index, hint_cli=index_cli)
+
+
+class _Difference(NamedTuple):
+    """What keeps a column from being added as it is."""
+
+    reason: str
+    advice: str
+    to_unite: str | None = None  # what evolve=True does
+
+
+class _United(NamedTuple):
+    """A column in the dataset, in the added rows, and in both."""
+
+    before: pa.Field | None
+    given: pa.Field | None
+    united: pa.Field
+    conflicts: bool  # no type holds both
+
+    def difference(self) -> _Difference | None:
+        """How the added column differs from that of the dataset; None if it can be added as it is."""
+        before, given, united = self.before, self.given, self.united
+        if before is None and not self.conflicts:
+            return _Difference("the dataset has no such column", "leave it out", "add it")
+        got = None if given is None else given.type
+        types = f"the appended column is {got}, but the dataset's is {None if before is None else before.type}"
+        is_same = before is not None and before.type == got
+        if self.conflicts and is_same:
+            return _Difference(
+                f"{types}, stored in another form", "pass its schema=, record_type= and column_encoding="
+            )
+        if self.conflicts or before is None:
+            return _Difference(f"{types}: no type holds both", "cast the column")
+        if is_same and united.type != got:
+            reason = "its ordered categories are not those of the dataset"
+            return _Difference(reason, "give it the same", "have values without categories")
+        if is_same and Column(before).encoding != Column.BY_WIRE == Column(united).encoding:
+            reason = f"the appended column is {got}, too, but it is stored in another form"
+            advice = "pass the float64= and column_encoding= of the dataset"
+            return _Difference(reason, advice, "store both forms")
+        if before.type != united.type and not pa.types.is_null(before.type):
+            return _Difference(f"{types}, which is narrower", "cast the column", "widen it")
+        if united.nullable and not before.nullable:
+            return _Difference("the dataset requires this column", "fill its nulls", "allow them")
+        return None
+
+    def error(self, difference: _Difference, path: str) -> SchemaError:
+        """The error of rows that cannot be added to the dataset whose manifest has this path."""
+        before, given = self.before, self.given
+        hint = hint_cli = difference.advice
+        if self.conflicts and before is not None and (given is None or before.type != given.type):
+            declaration = Column.declaration(self.united.name, str(before.type))[1]
+            hint_cli = f"{hint} (tfr convert: {declaration})"
+        if difference.to_unite is not None:
+            hint, hint_cli = (
+                f"{difference.advice}, or {evolve} to {difference.to_unite}"
+                for evolve in ("pass evolve=True", "--evolve")
+            )
+        expected, got = (None if field is None else str(field.type) for field in (before, given))
+        return SchemaError(
+            difference.reason,
+            path=path,
+            feature=self.united.name,
+            expected=expected,
+            got=got,
+            hint=hint,
+            hint_cli=hint_cli,
+        )
