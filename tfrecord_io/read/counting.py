@@ -15,7 +15,7 @@ from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.find_sources import find_sources, resolve_sources
 from tfrecord_io.read.index.find_index import find_indexes
 from tfrecord_io.read.index.known_counts import KnownCounts
-from tfrecord_io.store import Source
+from tfrecord_io.store import Source, Sources
 from tfrecord_io.typing import UNSET, InputPath, OnError, Path, ProgressLike, StorageLike, Unset
 
 if TYPE_CHECKING:
@@ -102,18 +102,7 @@ def count(
 
         recovery = Recovery(options.on_error, sources)
     record_counts = KnownCounts(options)
-    if index is not None and (reads_all or not record_counts.may_be_plain):
-        plain = f"compression={options.compression!r}: only plain files have one"
-        reason = "check_crc=True reads all records" if reads_all else plain
-        raise ValueError(f"index= cannot be used: {reason}")
-    indexes: Sequence[Source | None] = [None] * len(sources)
-    if index is None and len(sources) == 1 and _is_one_request(sources[0]):
-        record_counts.looks = False
-    elif record_counts.may_be_plain and not reads_all:
-        indexes = record_counts.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
-    for source_file, index_source in zip(sources, indexes, strict=True):
-        if index_source is None:
-            source_file.read_once()
+    indexes = _indexes_of(sources, index, record_counts, options, reads_all=reads_all)
     threads = options.thread_count
     numbers: Iterator[int]
     counted = 0
@@ -137,6 +126,36 @@ def count(
     if recovery is not None:
         recovery.skipped.warn()
     return counted
+
+
+def _indexes_of(
+    sources: Sources,
+    index: Path | Iterable[Path] | None,
+    counts: KnownCounts,
+    options: FrameOptions,
+    *,
+    reads_all: bool,
+) -> Sequence[Source | None]:
+    """The index by which the records of each file are counted; None for the files that are read, once.
+
+    Raises
+    ------
+    ValueError
+        The caller named indexes that cannot be used.
+    """
+    if index is not None and (reads_all or not counts.may_be_plain):
+        plain = f"compression={options.compression!r}: only plain files have one"
+        reason = "check_crc=True reads all records" if reads_all else plain
+        raise ValueError(f"index= cannot be used: {reason}")
+    indexes: Sequence[Source | None] = [None] * len(sources)
+    if index is None and len(sources) == 1 and _is_one_request(sources[0]):
+        counts.looks = False
+    elif counts.may_be_plain and not reads_all:
+        indexes = counts.indexes(sources) if index is None else find_indexes(sources, index, options.storage)
+    for source, index_source in zip(sources, indexes, strict=True):
+        if index_source is None:
+            source.read_once()
+    return indexes
 
 
 def _is_one_request(source: Source) -> bool:
