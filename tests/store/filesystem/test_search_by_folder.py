@@ -112,6 +112,14 @@ def test_wildcards_in_the_name_of_a_bucket_are_refused(s3: Bucket) -> None:
         FsspecFileSystem(s3.fs).glob("*/a", literal=0)
 
 
+def test_a_filesystem_that_matches_patterns_itself_does() -> None:
+    class Own(ByFolder):
+        def glob(self, path: str, **options: Any) -> Any:
+            return {"/own": {"name": "/own", "size": 1, "type": "file"}}
+
+    assert [entry.name for entry in FsspecFileSystem(Own()).glob("/d/*")] == ["/own"]
+
+
 @pytest.mark.parametrize("pattern", ["*.tfrecord", "**"])
 def test_stores_that_list_all_files_by_one_request_are_searched_so(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, pattern: str

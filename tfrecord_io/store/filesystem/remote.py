@@ -448,19 +448,16 @@ def _is_searched_by_folder(fsspec: Any, pattern: str) -> bool:
     """True if a filesystem of fsspec may list one folder after another to find what matches the pattern.
 
     Those of Google and Azure list all files below a folder at once, and so do many for ``**``; that of S3 refuses
-    wildcards in the name of a bucket.
+    wildcards in the name of a bucket. Some have a search of their own.
     """
-    from fsspec import AbstractFileSystem
-    from fsspec.asyn import AsyncFileSystem
-
     while hasattr(inner := getattr(fsspec, "fs", None), "storage_options"):  # around another filesystem
         fsspec = inner
-    kind, store = type(fsspec), store_of(fsspec)
-    if not has_magic(pattern):
+    store = store_of(fsspec)
+    if not has_magic(pattern) or store in ("gcs", "azure") or (store == "s3" and has_magic(pattern.partition("/")[0])):
         return False
-    if "**" in pattern:
-        return kind.find is AbstractFileSystem.find and getattr(kind, "_find", None) in (None, AsyncFileSystem._find)
-    return store not in ("gcs", "azure") and not (store == "s3" and has_magic(pattern.partition("/")[0]))
+    methods = ("glob", "_glob", "find", "_find") if "**" in pattern else ("glob", "_glob")
+    homes = {getattr(type(fsspec), name).__module__ for name in methods if hasattr(type(fsspec), name)}
+    return homes <= {"fsspec.spec", "fsspec.asyn"} | ({"s3fs.core"} if "**" not in pattern else set())
 
 
 def reopen_if_forked(fsspec: Any) -> Any:
