@@ -447,8 +447,8 @@ def _takes(kind: Any, method: str, keyword: str) -> bool:
 def _is_searched_by_folder(fsspec: Any, pattern: str) -> bool:
     """True if a filesystem of fsspec may list one folder after another to find what matches the pattern.
 
-    Those of Google and Azure list all files below a folder at once, and so do many for ``**``; that of S3 refuses
-    wildcards in the name of a bucket. Some have a search of their own.
+    gcsfs and adlfs list all files below a folder at once, and many filesystems do so for ``**``; s3fs refuses wildcards
+    in the name of a bucket; some filesystems match patterns by themselves.
     """
     while hasattr(inner := getattr(fsspec, "fs", None), "storage_options"):  # around another filesystem
         fsspec = inner

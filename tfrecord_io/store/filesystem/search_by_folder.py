@@ -17,8 +17,8 @@ _BEFORE_WILDCARDS = re.compile(r"[^*?[]*")
 class SearchByFolder(AbstractFileSystem):  # type: ignore[misc]
     """The ``glob`` and ``find`` of fsspec, which raise the error of a folder that cannot be listed.
 
-    Those of its filesystems take an OSError for a folder without files, so that files would be missing without a word.
-    A folder that is removed during the search has no files.
+    A filesystem of fsspec takes such a folder for an empty one, and its files would be missing without a word. A folder
+    that is removed during the search has no files.
 
     Parameters
     ----------
