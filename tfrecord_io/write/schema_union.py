@@ -47,28 +47,28 @@ class SchemaUnion:
             return old
         if new is None:
             raise SchemaError("the dataset has a schema, but the appended data has none", path=path)
-        stored, added = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
+        dataset, rows = EmbeddedSchema.parse(old, path), EmbeddedSchema.parse(new, path)
         if without_rows:
-            stored = stored._replace(dictionaries=added.dictionaries)
+            dataset = dataset._replace(dictionaries=rows.dictionaries)
         elif not adds_rows:
-            added = added._replace(dictionaries=stored.dictionaries)
-        united = stored.merge(added)
+            rows = rows._replace(dictionaries=dataset.dictionaries)
+        united = dataset.merge(rows)
         if not self.evolve:
-            _check_index_levels(stored.schema, added.schema, path)
-        if united is not stored:
-            befores, givens = ({field.name: field for field in schema.schema} for schema in (stored, added))
+            _check_index_levels(dataset.schema, rows.schema, path)
+        if united is not dataset:
+            stored, added = ({field.name: field for field in schema.schema} for schema in (dataset, rows))
             for field in united.schema:
-                column = _United(befores.get(field.name), givens.get(field.name), field, field.name in united.conflicts)
+                column = _United(stored.get(field.name), added.get(field.name), field, field.name in united.conflicts)
                 difference = column.difference()
                 if difference is not None and (column.conflicts or not self.evolve):
                     raise column.error(difference, path)
-        return old if united is stored and not without_rows else united.pack()
+        return old if united is dataset and not without_rows else united.pack()
 
 
-def _check_index_levels(stored: pa.Schema, added: pa.Schema, path: str) -> None:
+def _check_index_levels(dataset: pa.Schema, rows: pa.Schema, path: str) -> None:
     """Refuse rows that lack a level of the index of the dataset."""
-    for level in EmbeddedSchema.index_levels(stored):
-        if level not in added.names:
+    for level in EmbeddedSchema.index_levels(dataset):
+        if level not in rows.names:
             reason = "it is a level of the dataset's index, which the appended data lacks"
             index = "set it as the index, pass index=True, or pass evolve=True to append rows without labels"
             index_cli = "set it as the index, pass --index true, or pass --evolve to append rows without labels"
@@ -76,7 +76,7 @@ def _check_index_levels(stored: pa.Schema, added: pa.Schema, path: str) -> None:
 
 
 class _Difference(NamedTuple):
-    """What keeps a column from being added as it is."""
+    """The reason why a column cannot be added as it is."""
 
     reason: str
     advice: str
@@ -87,16 +87,16 @@ class _United(NamedTuple):
     """A column in the dataset, in the added rows, and in both."""
 
     before: pa.Field | None
-    given: pa.Field | None
+    appended: pa.Field | None
     united: pa.Field
     conflicts: bool  # no type holds both
 
     def difference(self) -> _Difference | None:
         """How the added column differs from that of the dataset; None if it can be added as it is."""
-        before, given, united = self.before, self.given, self.united
+        before, appended, united = self.before, self.appended, self.united
         if before is None and not self.conflicts:
             return _Difference("the dataset has no such column", "leave it out", "add it")
-        got = None if given is None else given.type
+        got = None if appended is None else appended.type
         types = f"the appended column is {got}, but the dataset's is {None if before is None else before.type}"
         is_same = before is not None and before.type == got
         if self.conflicts and is_same:
@@ -120,9 +120,9 @@ class _United(NamedTuple):
 
     def error(self, difference: _Difference, path: str) -> SchemaError:
         """The error of rows that cannot be added to the dataset whose manifest has this path."""
-        before, given = self.before, self.given
+        before, appended = self.before, self.appended
         hint = hint_cli = difference.advice
-        if self.conflicts and before is not None and (given is None or before.type != given.type):
+        if self.conflicts and before is not None and (appended is None or before.type != appended.type):
             declaration = Column.declaration(self.united.name, str(before.type))[1]
             hint_cli = f"{hint} (tfr convert: {declaration})"
         if difference.to_unite is not None:
@@ -130,7 +130,7 @@ class _United(NamedTuple):
                 f"{difference.advice}, or {evolve} to {difference.to_unite}"
                 for evolve in ("pass evolve=True", "--evolve")
             )
-        expected, got = (None if field is None else str(field.type) for field in (before, given))
+        expected, got = (None if field is None else str(field.type) for field in (before, appended))
         return SchemaError(
             difference.reason,
             path=path,

@@ -247,7 +247,7 @@ class FsspecFileSystem:
         return self._search(directory, f"{directory}**", lambda fsspec: fsspec.find(directory, detail=True))
 
     def _search(self, name: str, pattern: str, find: Callable[[Any], dict[str, Any]]) -> list[Entry]:
-        """What a function finds in a filesystem of fsspec: in ours, if fsspec passes over errors of folders."""
+        """Search a filesystem of fsspec by a function; by our listings, if fsspec passes over errors of folders."""
         from tfrecord_io.store.filesystem.search_by_folder import SearchByFolder
 
         self.fsspec.invalidate_cache()  # folders below may have listings, too

@@ -39,7 +39,7 @@ class SearchByFolder(AbstractFileSystem):  # type: ignore[misc]
         self._list_folder = list_folder
 
     def glob(self, path: str, maxdepth: int | None = None, **options: Any) -> Any:
-        """What matches a pattern, as fsspec's ``glob``; `find` lists the names that begin as the pattern does."""
+        """Match a pattern, as fsspec's ``glob``; `find` lists the names that begin as the pattern does."""
         prefix = _BEFORE_WILDCARDS.match(path)[0].rpartition("/")[2]  # type: ignore[index]  # matches any text
         return super().glob(path, maxdepth, **{**options, "prefix": prefix})
 
@@ -50,13 +50,13 @@ class SearchByFolder(AbstractFileSystem):  # type: ignore[misc]
 
         `maxdepth` counts the levels of folders; `prefix` is that of names in the first one.
         """
-        found: dict[str, Any] = {}
+        infos: dict[str, Any] = {}
         folders, level = [path.rstrip("/")], 0
         while folders and level != maxdepth:
             entries: list[Entry] = []
             for folder in folders:
                 with suppress(FileNotFoundError, NotADirectoryError):
                     entries += self._list_folder(folder, prefix if level == 0 else "")
-            found.update((e.name.rstrip("/"), e.info) for e in entries if withdirs or not e.directory)
+            infos.update((e.name.rstrip("/"), e.info) for e in entries if withdirs or not e.directory)
             folders, level = [entry.name.rstrip("/") for entry in entries if entry.directory], level + 1
-        return found
+        return infos

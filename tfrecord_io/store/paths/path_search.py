@@ -222,8 +222,8 @@ class PathSearch:
         elif everything:
             entries = f"{len(everything)} other {'entry' if len(everything) == 1 else 'entries'}"
             text += f"; it has {entries}, which a glob can name; "
-            made = "makes TFRecord files of other formats"
-            return for_cli(_nothing(self.fs, directory, f"{text}tfr.convert {made}"), f"{text}tfr convert {made}")
+            offer = "makes TFRecord files of other formats"
+            return for_cli(_nothing(self.fs, directory, f"{text}tfr.convert {offer}"), f"{text}tfr convert {offer}")
         return _nothing(self.fs, directory, text)
 
     def _apply_manifests(

@@ -118,7 +118,7 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
         return from_plain_form(_cast(array, source, field.with_type(field.type.value_type)), field.type)
     if any(map(t.is_decimal, types_within(field.type))) and any(map(t.is_integer, types_within(source.type))):
         # Arrow (26.0) refuses decimals that have less digits than the greatest integer.
-        array = _arrow_cast(array, _with_wide_decimals(field.type))
+        array = _arrow_cast(array, _widen_decimals(field.type))
         source = source.with_type(array.type)
     has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type) or is_list_of_tensors(field.type)
     result = tensor_cast(array, source, field) if has_tensors else _arrow_cast(array, field.type)
@@ -137,11 +137,11 @@ def _arrow_cast(array: pa.Array, type_: pa.DataType) -> pa.Array:
         return array.take(pa.array(np.arange(len(array)))).cast(type_)
 
 
-def _with_wide_decimals(type_: pa.DataType) -> pa.DataType:
-    """A type with decimals of as many digits as there can be, and their scale."""
+def _widen_decimals(type_: pa.DataType) -> pa.DataType:
+    """Give the decimals in a type as many digits as there can be; their scale stays."""
     if t.is_decimal(type_):
         return pa.decimal256(76, type_.scale)
-    return map_fields(type_, lambda field: field.with_type(_with_wide_decimals(field.type)))
+    return map_fields(type_, lambda field: field.with_type(_widen_decimals(field.type)))
 
 
 def _cast_parts(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array | None:
