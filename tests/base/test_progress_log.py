@@ -144,6 +144,14 @@ def test_no_message_for_each_record(tmp_path: Path, caplog: pytest.LogCaptureFix
     assert counts[0] == counts[1] <= 8
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are UTF-8, without control characters")
+def test_messages_escape_the_names_of_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "tfrecord_io")
+    tfr.write_tfrecord(ROWS, tmp_path / "a\x1b[31m\udcff.tfrecord")
+    assert "a\\x1b[31m\\udcff.tfrecord" in caplog.text
+    assert "\udcff" not in caplog.text
+
+
 @pytest.mark.usefixtures("own_log")
 @pytest.mark.parametrize(("flags", "levels"), [([], set()), (["-v"], {"info"}), (["-v", "-v"], {"info", "debug"})])
 def test_commands_show_the_messages(

@@ -90,6 +90,16 @@ def printable(text: object, limit: int | None = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
+def _escape_arguments(record: logging.LogRecord) -> bool:
+    """Escape the arguments of a log message, as paths may have control characters and bytes that are not UTF-8."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(printable(value, None) if isinstance(value, str) else value for value in record.args)
+    return True
+
+
+logger.addFilter(_escape_arguments)
+
+
 class Summary(NamedTuple):
     """Content of a report: a line, a table, and further lines. Control characters in cells are already escaped.
 
