@@ -1,4 +1,7 @@
-"""The schema of a dataset after rows are added to it."""
+"""The schema of a dataset after rows are added to it.
+
+Tests: tests/store/write/test_change.py and tests/laws/test_wide_tables.py.
+"""
 
 from __future__ import annotations
 
