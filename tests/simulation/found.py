@@ -240,5 +240,11 @@ FOUND = {
         "disk folders ; overwrite:1 | txn:3 txn:3 @ 3>2 53>0 89>0"
     ),
     "a conversion of a dataset that is not listed": "kms folders+parts1 append:1 append:2 ; follow | convert @ ",
+    "a connection that is reset while a folder is listed": (
+        "s3 folders+parts1 append:1 append:2 ; arrays key names | names | resumed shards key @ 36!timeout 112!timeout"
+    ),
+    "the only shard of a copy that another writer has given its name": (
+        "gcs grown ; indexed:1 | overwrite:2 txn:3 | copy_in:4 @ 2>1 7>0 8>2 16>1 22>1 28>0 32>0 38>1 39>0"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

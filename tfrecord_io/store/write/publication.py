@@ -697,11 +697,11 @@ class Publication:
                 current = self.place.ask(lambda manifest: _load(self._if_own(manifest)))
                 if current is None:  # another writer removed the staged shards
                     raise self.overtaken_error() from error
-                names = set(current.paths)
-                kept = [file for file in staged if file.path in names]
+                waiting = {file.path for file in current.staged}
+                kept = [file for file in staged if file.path in waiting]
                 if len(kept) == len(staged):
                     raise
-                staged = kept  # of partitions that were not overwritten
+                staged = kept  # without partitions that were overwritten, and files that another writer has named
             else:
                 return staged
 
