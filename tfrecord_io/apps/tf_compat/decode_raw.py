@@ -44,8 +44,8 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
         The length of an item is not a multiple of the dtype's size, or differs from that of the first item.
     SchemaError
         `out_type` is not a dtype of numbers, or one of NumPy that states another byte order than the machine's.
-    ValueError
-        `fixed_length` is not a positive multiple of the dtype's size.
+    TypeError, ValueError
+        `fixed_length` is not an integer, or not a positive multiple of the dtype's size.
     """
     name = "object" if out_type is object or str(out_type) == "object" else Dtype.declared_name(out_type)
     if name in ("object", Dtype.STRING) or name[0] in "SU":
@@ -55,11 +55,12 @@ def decode_raw(input_bytes: Any, out_type: Any, little_endian: bool = True, fixe
     if isinstance(out_type, np.dtype) and not out_type.isnative:
         advice = f"pass {name!r}, and little_endian=False for big-endian bytes"
         raise SchemaError("little_endian= states the order of the bytes, not the dtype", got=str(out_type), hint=advice)
-    expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
-    if fixed_length is not None and not (isinstance(fixed_length, int | np.integer) and fixed_length is not True):
-        raise TypeError(f"fixed_length={printable(repr(fixed_length))}: expected {expected}")
-    if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
-        raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
+    if fixed_length is not None:
+        expected = f"a positive multiple of {numbers.itemsize}, for {out_type}"
+        if isinstance(fixed_length, bool) or not isinstance(fixed_length, int | np.integer):
+            raise TypeError(f"fixed_length={printable(repr(fixed_length))}: expected {expected}")
+        if fixed_length <= 0 or fixed_length % numbers.itemsize:
+            raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
     items, shape = _items(input_bytes)
     if fixed_length is None:
         _refuse_lengths(items, numbers)

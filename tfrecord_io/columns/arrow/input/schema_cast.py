@@ -117,7 +117,7 @@ def _cast(array: pa.Array, source: pa.Field, field: pa.Field) -> pa.Array:
     if t.is_dictionary(field.type) and not (t.is_dictionary(source.type) or is_text_or_bytes(field.type.value_type)):
         return from_plain_form(_cast(array, source, field.with_type(field.type.value_type)), field.type)
     if any(map(t.is_decimal, types_within(field.type))) and any(map(t.is_integer, types_within(source.type))):
-        # Arrow (26.0) refuses decimals that have less digits than the greatest integer.
+        # Arrow (26.0) refuses decimals that have fewer digits than the greatest integer.
         array = _arrow_cast(array, _widen_decimals(field.type))
         source = source.with_type(array.type)
     has_tensors = is_any_tensor(source.type) or is_any_tensor(field.type) or is_list_of_tensors(field.type)
