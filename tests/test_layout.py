@@ -242,7 +242,7 @@ def test_no_circle_of_packages() -> None:
         targets = {target.rpartition("/")[0] for target, _ in own_imports(name)}
         graph.setdefault(package, set()).update(targets - {package, ""})
     # The converters of Schema import the field types of their parent package; the files themselves form no circle.
-    for modules_only in ("base", "apps"):  # the modules of these import from packages beside them, and form no circle
+    for modules_only in ("base", "apps"):  # the modules of these import from packages next to them, and form no circle
         graph = {package: targets - {modules_only} for package, targets in graph.items() if package != modules_only}
     graph["columns/schema"].discard("columns/schema/formats")
     assert cycles(graph) == []
@@ -392,7 +392,7 @@ _MOST_BY_POSITION = 4
 
 
 def test_more_than_four_arguments_are_passed_by_name() -> None:
-    """A call with many arguments in a row is read only beside the signature, and two of them are easily swapped."""
+    """A call with many arguments in a row is read only next to the signature, and two of them are easily swapped."""
     found = []
     for file, path in FILES.items():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -156,7 +156,7 @@ def test_calls_have_their_own_keywords_and_few_of_reading() -> None:
     assert long <= {"dataset", "write_tfrecord", "open_writer", "iter_arrays"}
     as_in_tensorflow = {name for name in calls if reference["FULL"][name].startswith("io.")}
     # Browse has 7. Training has added 4 to 530: cut=, end_token= and cu_seqlens= of packed rows, which change what a
-    # batch is; the offsets= of windows, one dict in place of a keyword for each column.
+    # batch is; the offsets= of windows, one dict instead of a keyword for each column.
     # txn= of the two writing calls: without it, a job that is tried again has its rows twice. One order of an epoch for
     # any number of workers: parts= of iter_arrays and to_torch, and state= with which the latter goes on. Follow has 4,
     # verify schema=.

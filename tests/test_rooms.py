@@ -87,7 +87,7 @@ def test_rooms_are_entered_by_their_doors() -> None:
 
 @pytest.mark.parametrize("public", ["errors", "typing"])
 def test_no_module_takes_what_a_public_module_does_not_show(public: str) -> None:
-    """What is not for users has a room: a public module is no second door."""
+    """What is not for users belongs to a room: a public module is not a second door."""
     shown = importlib.import_module(f"tfrecord_io.{public}").__all__
     wrong = [
         f"tfrecord_io/{file}.py:{line}: {module}.{name}"
@@ -110,7 +110,7 @@ def test_names_of_a_door_are_used_and_explained(room: str) -> None:
 @pytest.mark.parametrize("room", ROOMS)
 def test_a_door_states_where_each_name_is_defined(room: str) -> None:
     for name, module in homes(room).items():
-        assert not (PACKAGE / room / f"{name}.py").exists(), f"the module {name} would take the place of the name"
+        assert not (PACKAGE / room / f"{name}.py").exists(), f"the module {name} would hide the name"
         assert f"{room}/{module}".replace(".", "/") in FILES or (PACKAGE / room / module.replace(".", "/")).is_dir()
         item = getattr(importlib.import_module(f"tfrecord_io.{room}"), name)
         if isinstance(item, type) and item.__module__.startswith("tfrecord_io."):

@@ -208,7 +208,7 @@ def test_a_version_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytes
     for number in range(8):
         append(tmp_path, number)
         versions.append(tfr.dataset(tmp_path).version)
-    with pytest.raises(ReplacedError, match=r"version .* is too old: appends are told apart from"):
+    with pytest.raises(ReplacedError, match=r"version .* is too old: appends are distinguished from"):
         tfr.follow(tmp_path, versions[0])
     assert since(tmp_path, versions[-3]) == [6, 7]
 

@@ -126,7 +126,7 @@ def test_categories_of_an_extension_type_are_its_values(tmp_path: Path) -> None:
 
 
 def test_files_of_other_parameters_have_no_type_in_common(tmp_path: Path) -> None:
-    """Months must not be read as days, also where nobody has registered the type."""
+    """Months must not be read as days, also where the type is not registered."""
     for unit in ("kg", "t"):
         mark = extension_metadata(Measured(pa.int64(), unit))
         schema = pa.schema([pa.field("x", pa.int64(), metadata=mark)])

@@ -85,7 +85,7 @@ def opened(folders: dict[str, list[Path]], kind: str) -> Any:
 
 
 def rows_of(batch: dict[str, Any]) -> list[Any]:
-    """What tells a row from others: of windows its step."""
+    """What identifies a row: of windows its step."""
     if batch["steps/a"].ndim == 2:
         return batch["steps/a"][:, 0].tolist()
     return batch["x"].tolist()

@@ -1,6 +1,6 @@
 """Raw pixels declared as images: every consumer has the pixels that NumPy made.
 
-The laws cross the layout, the dtype, the number of channels, and whether sizes are numbers or stand in other features.
+The laws cross the layout, the dtype, the number of channels, and sizes that are numbers or stored in other features.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Arrays whose shape stands in other features: every layout, through every reader, has the arrays that NumPy made.
+"""Arrays whose shape is stored in other features: every layout, through every reader, has the arrays that NumPy made.
 
 A layout crosses the names of the sizes, sizes that are the same or vary, Example and SequenceExample, columns, fields
 of structs and of structs in lists, and the dtype.
@@ -49,7 +49,7 @@ SHAPES: dict[str, Any] = {  # the argument of `tfr.tensor`
 SEQUENCES = ("steps", "context")
 LISTS = ("list", "shared list")
 PARTS = ("example", *SEQUENCES, *LISTS)
-# In the field of a struct, with the features of the sizes beside it; of a struct in it; of the structs in a list, of
+# In the field of a struct, with the features of the sizes next to it; of a struct in it; of the structs in a list, of
 # which each has a size; and several arrays in the field of a struct, which have one size.
 STRUCTS = ("struct", "nested struct")
 LISTS_AND_STRUCTS = ("structs", "list in struct")
@@ -94,7 +94,7 @@ class Layout(NamedTuple):
 
     @property
     def axes(self) -> Any:
-        """The argument of `tfr.tensor`: the sizes stand beside the arrays of a struct, else outside."""
+        """The argument of `tfr.tensor`: the sizes stand next to the arrays of a struct, else outside."""
         prefix = "image_raw/" if self.part in ("struct", "structs") else ""
         shape = SHAPES[self.shape]
         if isinstance(shape, str):

@@ -1,4 +1,4 @@
-"""Arrays whose shape stands in other features: each reader and adapter has the arrays that NumPy made.
+"""Arrays whose shape is stored in other features: each reader and adapter has the arrays that NumPy made.
 
 A case crosses the names of the sizes, sizes that are the same or vary, Example and SequenceExample, the order of the
 axes, and the size of a number. Libraries without arrays have flat values, of which the test knows the shape.

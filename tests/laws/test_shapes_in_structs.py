@@ -1,4 +1,4 @@
-"""Arrays in structs whose shape stands in other features: adapters treat them as those whose shapes are companions.
+"""Arrays in structs whose shape is stored in other features: adapters treat them as those whose shapes are companions.
 
 The same table is written by this library. What an adapter makes of it, or the error by which it refuses it, is what it
 makes of the records of another program. tests/laws/test_shapes_from_features.py compares the readers with NumPy.

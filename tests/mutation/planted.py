@@ -54,7 +54,7 @@ FAULTS = [
     ),
     Fault(
         "bytes/_native/column_append.cc",
-        "the first missing values of a column that come in an appended part are no nulls",
+        "the first missing values of a column that come in an appended part are not nulls",
         "  if (part.null_count > 0 && !has_validity) make_validity();\n  if (last > room_)",
         "  if (last > room_)",
         ("tests/bytes/engine/test_equivalence.py", "tests/bytes/engine", "tests/laws"),

@@ -126,7 +126,7 @@ def explore(
     loses : callable
         True if the answer to a request may be lost.
     is_unseen : callable
-        True if nobody sees the effect of a request before a later one of the same process: of its order among those of
+        True if no process sees the effect of a request before a later one of the process: of its order among those of
         others, one is tried.
 
     Raises

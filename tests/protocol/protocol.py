@@ -554,7 +554,7 @@ class Member:
         self, gone: Sequence[str], note_versions: Callable[[], Process], versions: Mapping[str, Any],
         check_own: Callable[[], Process],
     ) -> Process:  # fmt: skip
-        """Remove numbered shards of the version that was seen: a copy of the fence takes the place of each before."""
+        """Remove numbered shards of the version that was seen: a copy of the fence replaces each first."""
         yield from note_versions()
         there = [path for path in gone if path in versions]
         if there and self._wrong != "removal without fence":
@@ -691,7 +691,7 @@ def _flat(head: Head, parts: Mapping[str, Sequence[File]]) -> list[File]:
 
 
 def _replaced(head: Head, parts: Mapping[str, Sequence[File]], changes: Mapping[str, File | None]) -> Head:
-    """A head with other files in the place of some; parts without these stay."""
+    """A head with other files instead of some; parts without these stay."""
     pieces: list[Part | File] = []
     for piece in head.files:
         files = parts[piece.id] if isinstance(piece, Part) else (piece,)

@@ -114,7 +114,7 @@ def steps_of_model(request: Request) -> Iterator[str]:
 
 
 def essential(requests: Iterable[str]) -> list[str]:
-    """Requests without those that are no step: planning, data and parts that are read, lists of shards."""
+    """Requests without those that are not a step: planning, data and parts that are read, lists of shards."""
     steps = [request for request in requests if not request.startswith("look")]
     steps = [request for request in steps if request not in ("get shard", "get part", "get staged", "list shard")]
     first = next((at for at, step in enumerate(steps) if step.startswith(("put", "copy", "delete"))), len(steps))

@@ -182,7 +182,7 @@ def check_results(
             case _ if there and not own <= rows:
                 return f"a part of the rows is in: {own}, of {rows}"
             case "replaced" if len({id for id, _ in history}) == 1:
-                return "a reader is told of another dataset, and there is none"
+                return "a reader gets another dataset, and there is none"
             case "read", seen if seen not in [rows for _, rows in history]:
                 return f"a reader saw {seen}, of {history}"
             case "followed", before, added, after if sorted(before + added) != sorted(after):
@@ -228,7 +228,7 @@ def explore_scenario(scenario: Scenario, deaths: int, losses: int, tries: int, w
         return request.key == HEAD or (request.kind == "copy" and scenario.loses_copies)
 
     def is_unseen(request: Request) -> bool:
-        """True for a shard, a staged one or a part that is stored: no head names it yet, and nobody lists it."""
+        """True for a shard, a staged one or a part that is stored: no head names it yet, and no reader lists it."""
         is_listed = is_cleaned or wrong or request.kind != "put"
         return not is_listed and request.key.startswith((PARTS, "staged", "0/", "1/"))
 

@@ -1,4 +1,4 @@
-"""A filter on folders: the types of files that it leaves out are no error, and change no type of what is read."""
+"""A filter on folders: the types of files that it leaves out are not an error, and change no type of what is read."""
 
 from __future__ import annotations
 

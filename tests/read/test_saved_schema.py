@@ -263,7 +263,7 @@ def test_a_stale_schema_is_said_and_not_believed(engine: str, tmp_path: Path, ch
     assert text.startswith(f"{path}: the saved schema is not used, as it was made for other records: ")
     assert CHANGES[change][1] in text
     command = f"tfr schema {shlex.quote(f'{tmp_path}/{target}')} --save"
-    assert text.endswith(f". It is written anew by: {command}")
+    assert text.endswith(f". It is written again by: {command}")
     with pytest.warns(SchemaWarning):
         assert tfr.read_table(f"{tmp_path}/{target}").schema.field("n").type == pa.int64()
     tfr.Schema({"n": "int8"}).save(f"{tmp_path}/{target}")

@@ -44,7 +44,7 @@ def test_selections_follow_one_another(files: Path) -> None:
 
 
 def test_a_description_selects_more_of_a_dataset_with_a_selection(files: Path) -> None:
-    """A read for inspection counts the records of a kind itself, which is no contradiction to the dataset."""
+    """A read for inspection counts the records of a kind itself, which does not contradict the dataset."""
     source = tfr.dataset(files / "a", filters=f("n") > 3)
     assert tfr.describe(source, filters=f("n") < 6).records == 2
 

@@ -1,4 +1,4 @@
-"""Records as they stand in their file: their features, of which some are taken."""
+"""Records as stored in their file: their features, of which some are taken."""
 
 from __future__ import annotations
 

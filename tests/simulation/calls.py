@@ -150,7 +150,7 @@ def _replaced_folders(form: str, rows: Batch) -> Effect:
 
 
 def _transacted(form: str, rows: Batch) -> Effect:
-    """The rows are appended unless this number of the job, or a later one, is in, which a batch of its own tells."""
+    """The rows are appended unless this number of the job, or a later one, is in, which a batch of its own shows."""
     number = -(rows[0] // 10)
 
     def effect(version: Version) -> list[Version]:

@@ -71,7 +71,7 @@ class Disk:
         self._times: dict[int, list[int]] = {}  # of files: of the last change of the content, and of the file; ns
         self.synced: dict[int, bytes] = {}  # by number of the file
         # Of each folder, the names since it was synced, after each change; None: a folder. Changes of names of files
-        # are durable in their order; a folder whose name is new may be forgotten whatever has a name beside it.
+        # are durable in their order; a folder whose name is new may be forgotten whatever has a name next to it.
         self.names: dict[str, list[dict[str, int | None]]] = {root: [{}]}
         self.owners: dict[int, tuple[Actor, str]] = {}
         # By number of a file that got a name in another folder, which was not synced since: that name, and the old one.
@@ -192,7 +192,7 @@ class Disk:
             self._put(path, number, body)
 
     def _number_of_folder(self, folder: str) -> int | None:
-        """Its number, which manifests may state; None if nobody has asked for it."""
+        """Its number, which manifests may state; None if it was not asked for."""
         return self._numbers.get(_real["stat"](folder).st_ino)
 
     def _make_folder(self, folder: str, number: int | None) -> None:

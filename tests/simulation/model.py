@@ -136,7 +136,7 @@ def explain(calls: Sequence[Call]) -> bool:
 def explain_both(calls: Sequence[Call], beside: str, is_beside: Callable[[int], bool]) -> bool:
     """Whether there are such moments for two datasets in one directory, each by itself.
 
-    A call that reads the directory sees both, not at the same moment: `is_beside` tells of a row whether it is of the
+    A call that reads the directory sees both, not at the same moment: `is_beside` says of a row whether it is of the
     dataset that is named `beside`. A number of rows may be made up of theirs in any way.
     """
 

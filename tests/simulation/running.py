@@ -186,7 +186,7 @@ class Run:
     def _check(self) -> None:
         """Look at errors that no fault explains, then search for the moments of all calls."""
         self._check_errors()
-        # What a reader saw before a loss of power may have been lost, if nobody was told.
+        # What a reader saw before a loss of power may have been lost, if no caller was told.
         begin = self.scheduler.lost_at
         before = [call for call in self.calls if call.begin <= begin]
         after = [

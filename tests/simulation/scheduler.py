@@ -298,7 +298,7 @@ class Scheduler:
                 actor.waiting = False
                 return
             if actor is self.main:
-                raise Stuck(f"a lock is held by nobody: {text}")
+                raise Stuck(f"a lock has no holder: {text}")
             actor.waiting = True
             if all(other.waiting for other in self.runnable()):
                 self.error = Stuck(f"all wait: {text}")
@@ -306,7 +306,7 @@ class Scheduler:
             self._pass_on()
 
     def released(self) -> None:
-        """Be told that a lock is free."""
+        """Note that a lock is free."""
         for actor in self.actors:
             actor.waiting = False
 

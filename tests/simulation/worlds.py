@@ -32,7 +32,7 @@ class World(ABC):
     takes_parts : bool
         Whether a file is stored in parts if it has more bytes than a limit.
     has_locks : bool
-        A process that died changes nothing later, and what it left keeps nobody from writing.
+        A process that died changes nothing later, and what it left keeps no process from writing.
     """
 
     path: str

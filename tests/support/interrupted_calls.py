@@ -1,4 +1,4 @@
-"""Repeat a call, with a KeyboardInterrupt at each place in turn where Python handles Ctrl-C.
+"""Repeat a call, with a KeyboardInterrupt at each point in turn where Python handles Ctrl-C.
 
 These are the begin of a Python function and the end of a call of a C function: what a profiler sees. It is run as a
 program, as an interrupt may leave the process unfit for other tests: CODE PATH OUT FIRST EVERY.

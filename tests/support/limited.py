@@ -1,4 +1,4 @@
-"""Set small limits in place of the tuned ones, so that small files are read and written in many parts."""
+"""Set small limits instead of the tuned ones, so that small files are read and written in many parts."""
 
 from __future__ import annotations
 

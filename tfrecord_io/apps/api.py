@@ -243,7 +243,7 @@ def open_reader(
         As in `read_tfrecord`.
     on_error : {"raise", "stop", "skip", "collect"} or callable, optional
         As in `read_tfrecord`. "collect" skips damaged regions, too: ``report.skipped_table()`` of the reader has a row
-        for each of them, in place of a warning.
+        for each of them, instead of a warning.
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB

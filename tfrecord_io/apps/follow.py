@@ -89,7 +89,7 @@ def follow(
     ------
     ReplacedError
         By the iterator: rows were replaced since, by ``mode="overwrite"`` or "overwrite_partitions"; or the version is
-        too old: the last 3,000 appends, or about so many pieces of them in joined shards, are told apart. Read the
+        too old: the last 3,000 appends, or about so many pieces of them in joined shards, are distinguished. Read the
         dataset again, and follow its version.
     ValueError
         The files have no manifest, or `since` or `until` is not a version of the dataset, or `until` the older one.

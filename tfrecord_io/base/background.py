@@ -3,7 +3,7 @@
 Where the system starts no thread, as for lack of memory, or the interpreter ends, the thread that needs a result makes
 the call. Python waits at exit for the threads of pools, but unwinds a daemon thread on the spot when it asks for the
 GIL while the interpreter shuts down, and that aborts the process if C++ code is on the thread's stack. So threads that
-run until they are told to stop are a `BackgroundThread`: all of these are stopped and joined at exit.
+run until they are stopped are a `BackgroundThread`: all of these are stopped and joined at exit.
 """
 
 from __future__ import annotations

@@ -390,7 +390,7 @@ E = TypeVar("E", bound=BaseException)
 
 
 def for_cli(error: E, message: str) -> E:
-    """Give an error or a warning of Python the message that the command ``tfr`` shows in place of its own.
+    """Give an error or a warning of Python the message that the command ``tfr`` shows instead of its own.
 
     >>> error = for_cli(ValueError("shards=0: expected at least 1"), "--shards 0: expected at least 1")
     >>> error.message_cli

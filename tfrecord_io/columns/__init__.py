@@ -61,7 +61,7 @@ _HOMES = {
     "Column": "column",  # A column of Arrow, or a type of its values: what its type and its metadata say
     "Overrides": "schema.column_selection",  # The ``schema_overrides=`` of a call
     "as_stored": "schema.column_selection",  # The declared schema
-    "has_open_shapes": "schema.column_selection",  # True if the shape of a declared column stands in other features
+    "has_open_shapes": "schema.column_selection",  # True if the shape of a declared column is stored in other features
     "NamePattern": "schema.column_selection",  # An entry of ``columns=``: a name, or a glob
     "Projection": "schema.column_selection",  # The ``columns=`` of a call
     "Composite": "schema.composite",  # How a column is built

@@ -79,6 +79,6 @@ _HOMES = {
     "listed": "base",  # Names as in a sentence
     "printable": "base",  # A text without secrets of URLs and control characters, and not too long
     "warn": "base",  # Warn at the line of the user's code
-    "for_cli": "base",  # Give an error the message that the command shows in place of its own
+    "for_cli": "base",  # Give an error the message that the command shows instead of its own
 }
 __getattr__, __dir__, __all__ = lazy_names(__name__, globals(), _HOMES, root="tfrecord_io")

@@ -1,6 +1,6 @@
 """Write the column indexes of files, with the values that a read of the files gives.
 
-`index_columns` writes an index file beside each data file, and returns a `FileIndex` for it. An index states in three
+`index_columns` writes an index file next to each data file, and returns a `FileIndex` for it. An index states in three
 ways which data it is of, which `tfrecord_io.read.index.find_index.open_columns` compares with the file:
 
 - *version* (`RandomAccessFile.version`): the checksum or tag of an object, which no other content has; of a local file

@@ -144,7 +144,7 @@ class KnownBoundaries:
         self._records = IntactRecords()
 
     def records_of(self, path: str, version: str) -> IntactRecords:
-        """The intact records of a file, in place of the records of the file before."""
+        """The intact records of a file, which replace the records of the file before."""
         if self._file != (path, version):
             self._file, self._records = (path, version), IntactRecords()
         return self._records

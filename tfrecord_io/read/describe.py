@@ -89,7 +89,7 @@ def describe(
         The number of records and of files, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of
         numbers (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example (of
         more than 1 KiB, the text that shows it). Where a file has no embedded schema, its ``suggestions`` say of bytes
-        that are images, serialized tensors, or raw numbers whose shape stands in other features, by which field they
+        that are images, serialized tensors, or raw numbers whose shape is stored in other features, by which field they
         can be read so; nothing is applied by itself.
 
     Raises

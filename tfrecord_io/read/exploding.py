@@ -159,7 +159,7 @@ class Steps:
 
     @staticmethod
     def below(prefix: str) -> str:
-        """What the names of the columns of steps begin with; TypeError if the prefix is no text."""
+        """What the names of the columns of steps begin with; TypeError if the prefix is not text."""
         if not isinstance(prefix, str):
             raise TypeError(f"prefix={prefix!r}: expected what stands before / in the names of the columns of steps")
         return f"{prefix.rstrip('/')}/"

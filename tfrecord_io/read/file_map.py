@@ -81,7 +81,7 @@ class FileMap:
 
     @property
     def costs(self) -> int:
-        """Bytes of a bucket that are read to find all records; 0 where that is no question."""
+        """Bytes of a bucket that are read to find all records; 0 where records need not be found."""
         return 0 if self.source.remote is None or self._index is not None else self.source.size or 0
 
     def open(self) -> RandomAccessFile:

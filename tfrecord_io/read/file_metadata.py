@@ -45,7 +45,7 @@ class Metadata(Report):
         If known without reading the files: from a manifest, or because the files are empty.
     schema : pyarrow.Schema
     schema_source : str
-        "embedded" in the first file, "saved" or "features.json" beside it, or "companions" or "inferred" from a sample.
+        "embedded" in the first file, "saved" or "features.json" next to it, "companions" or "inferred" from a sample.
     metadata : dict of str to str
         From the manifest, as `write_tfrecord` was given them; of several datasets, those that do not contradict each
         other. Empty for files without a manifest.

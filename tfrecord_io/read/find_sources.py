@@ -259,7 +259,7 @@ def _number(version: str) -> tuple[int, ...]:
 
 
 def _default_config(fs: FileSystem, root: str, configs: Sequence[str]) -> str | None:
-    """The default configuration of TFDS, named in a note beside the configurations; ValueError if there is none."""
+    """The default configuration of TFDS, named in a note next to the configurations; ValueError if there is none."""
     if not configs:
         return None
     import json  # for folders of configurations only

@@ -60,7 +60,7 @@ def _first_sizes(file: RandomAccessFile, options: ScanOptions, most: int) -> lis
 
 
 def _first_values(file: RandomAccessFile, begin: int, end: int) -> Array:
-    """The frame of a record, which is cut if it is large."""
+    """The frame of a record, which is truncated if it is large."""
     if end - begin <= LARGE:
         return np.frombuffer(file.read(begin, end), np.uint8)
     record = StoredRecord.from_file(file, begin, end)

@@ -29,7 +29,7 @@ _TRIES = 5  # while other writers replace the manifest
 
 
 def check_followed(scan: Scan, since: Version | None) -> None:
-    """Raise ValueError if the rows that are added to a scan cannot be told from those before, and ReplacedError."""
+    """Raise ValueError or ReplacedError if added rows of a scan cannot be distinguished from earlier rows."""
     if scan.selection.is_range:
         raise ValueError("follow() takes a dataset without offset and limit, which count rows in the order of files")
     version = version_of(scan)
@@ -51,7 +51,7 @@ def find_added(scan: AnyScan, since: Version | None, until: Version | None = Non
     Raises
     ------
     ReplacedError
-        Rows were replaced since that version, or it is too old to be told apart from later ones.
+        Rows were replaced since that version, or it is too old to be distinguished from later versions.
     ValueError
         As by `check_followed`, or the version is not one of the dataset.
     """
@@ -111,7 +111,7 @@ def _path_and_id(scan: Scan) -> tuple[str, str, str]:
 
 
 def _current(scan: Scan, since: Version) -> Manifest | None:
-    """The manifest of a scan as it is now; ReplacedError or ValueError if the rows since a version cannot be told."""
+    """The current manifest of a scan; ReplacedError or ValueError if the rows since a version cannot be determined."""
     shard = scan.sources[0].shard
     manifest = None if shard is None else Manifest.read(shard.manifest)
     if manifest is None:
@@ -122,7 +122,7 @@ def _current(scan: Scan, since: Version) -> Manifest | None:
         raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
     oldest = 0 if manifest.history is None else manifest.history.oldest
     if _BEFORE_ALL < since.commit < oldest:
-        text = f"version {since} is too old: appends are told apart from {version.line}.{oldest} on"
+        text = f"version {since} is too old: appends are distinguished from {version.line}.{oldest} on"
         raise ReplacedError(errno.ESTALE, f"{text}: read the dataset again", path)
     if since.commit > version.commit:
         raise ValueError(f"version {since} is none yet: the dataset's version is {version}")

@@ -40,7 +40,7 @@ def schema_for_manifest(
 
 
 def _saved_schema(sources: Sources, options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]] | None:
-    """The schema saved beside the files, if it fits the files.
+    """The schema saved next to the files, if it fits the files.
 
     It is None where a manifest cannot say all of it, such as other names of columns, or where records have more
     features: each read looks for it then.
@@ -63,7 +63,7 @@ def _saved_schema(sources: Sources, options: ScanOptions) -> tuple[bytes | None,
 def _infer_schema(sources: Sequence[Source], options: ScanOptions) -> tuple[bytes | None, tuple[str, ...]]:
     """Infer the schema from all records.
 
-    The schema is None where companion features make tensors, or a file beside them describes features: each read looks
+    The schema is None where companion features make tensors, or a file next to them describes features: each read looks
     for these.
     """
     seen, is_plain = _observe_all(sources, options)

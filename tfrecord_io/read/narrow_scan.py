@@ -120,7 +120,7 @@ def _has_types_of_limit(scan: Scan) -> bool:
 
 
 def _plan_filtered(scan: Scan, condition: Condition) -> Scan:
-    """Plan the scan anew with the columns of a condition."""
+    """Plan the scan again with the columns of a condition."""
     return plan_scan(scan.sources, scan.options, scan.selection._replace(filters=condition), only_sample=True).close()
 
 
@@ -140,7 +140,7 @@ def _add_absent_columns(planned: Scan, scan: Scan) -> Scan:
 
 
 def _plan_of(planned: Scan, scan: Scan) -> dict[str, Any]:
-    """The fields of a scan that decide how columns are read, planned anew for the same rows."""
+    """The fields of a scan that decide how columns are read, planned again for the same rows."""
     plan = {name: getattr(planned, name) for name in ("options", "resolved", "partitions", "compiled")}
     return {**plan, "selection": planned.selection._replace(limit=scan.selection.limit)}
 

@@ -160,7 +160,7 @@ class InferredPlan(_SampledPlan):
     def revise(self, sample: _Sample) -> Assumptions | None:
         """The assumptions without those that the sample disproves; None if all hold.
 
-        DecodeError if the records are no Examples, FeatureNotFoundError if they do not have the requested columns.
+        DecodeError if the records are not Examples, FeatureNotFoundError if they do not have the requested columns.
         """
         assumptions, options = self.assumptions, self.request.options
         if (revised := self.revise_embedded(sample)) is not None:

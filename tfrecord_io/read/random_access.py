@@ -52,7 +52,7 @@ from tfrecord_io.typing import ArrowArray, ArrowStream, FilesLike, KeepKey, OnEr
 Key = str | bytes | int
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
-_OTHER = object()  # in place of a record whose key is not the one that was looked up
+_OTHER = object()  # stands for a record whose key is not the one that was looked up
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 
 

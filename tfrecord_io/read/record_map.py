@@ -243,7 +243,7 @@ class RecordMap:
         return begin, end
 
     def stored(self, address: int) -> StoredRecord:
-        """The record of an address, as it stands in its file; the last one is kept."""
+        """The record of an address, as stored in its file; the last one is kept."""
         kept, record = self._stored
         if record is None or kept != address:
             begin, end = self.extent(address)
@@ -406,7 +406,7 @@ class RecordMap:
         self._is_read.wait(_PATIENCE)
 
     def _clear_cut(self, addresses: Array, batch: pa.RecordBatch, cut: Sequence[str]) -> pa.RecordBatch:
-        """Put null in place of values that were cut: only a large record has them, and is a batch of its own."""
+        """Replace truncated values by null: only a large record has them, and is a batch of its own."""
         if len(batch) == 1 and not set(cut).isdisjoint(batch.schema.names):
             begin, end = self.extent(address := int(addresses[0]))
             large = self.stored(address).large if end - begin > self.LARGE else {}

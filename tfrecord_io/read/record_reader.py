@@ -39,7 +39,7 @@ class RecordReader(ConsumedOnce[bytes]):
     on_error : {"raise", "stop", "skip", "collect"} or callable, optional
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" continues after it: see ``report`` for what
         was left out, and a DamagedDataWarning gives the totals at the end. "collect" does, too, and
-        ``report.skipped_table()`` has a row for each region, in place of the warning. A callable gets each error, with
+        ``report.skipped_table()`` has a row for each region, instead of the warning. A callable gets each error, with
         its ``region``, and returns True to continue after it, or False to raise it.
     storage_options : dict or filesystem, optional
         Options for fsspec, as in pandas; or the filesystem of all paths, of fsspec or pyarrow.

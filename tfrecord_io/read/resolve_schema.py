@@ -204,7 +204,7 @@ class _Planner:
     ) -> None:
         self._request, self._schemas, self._uses_saved = request, schemas, uses_saved
         self._undecided = undecided  # ``schema=``, until the first records decide the shapes that it leaves open
-        self._obeys_embedded = request.options.schema is None  # schemas in and beside the files: not with "infer"
+        self._obeys_embedded = request.options.schema is None  # schemas in and next to the files: not with "infer"
         self._stored_forms: list[Schema] | None = None  # by which declared columns are several features
         self._saved_fits: bool | None = None  # the first records; None: they were not looked at
 
@@ -263,7 +263,7 @@ class _Planner:
     def _try_plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Plan the read by the first source of a schema that there is; or return better assumptions, to try again.
 
-        The sources, in this order: the type of records that are no Examples, ``schema=``, the embedded schema, the
+        The sources, in this order: the type of records that are not Examples, ``schema=``, the embedded schema, the
         saved schema, ``features.json``, and inference.
         """
         options = self._request.options
@@ -317,7 +317,7 @@ class _Planner:
         return self._plan_schema(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
 
     def _try_sidecars(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions | None:
-        """Plan by the schema in a file beside the data: a saved one that fits, or ``features.json``; None without."""
+        """Plan by the schema in a file next to the data: a saved one that fits, or ``features.json``; None without."""
         request, record_type = self._request, assumptions.record_type
         if self._saved is not None and self._saved_fits is None:
             self._saved_fits = self._saved.fits(reader, request.options)

@@ -54,7 +54,7 @@ class RowFilter:
         """Make a filter, as `condition_of` takes it, for rows of a schema.
 
         FeatureNotFoundError if it names another column; SchemaError if it does not apply to the types of the columns,
-        as text that is no date to a column of dates, or if its values are not booleans.
+        as text that is not a date to a column of dates, or if its values are not booleans.
         """
         written = condition_of(filters)
         named = written.columns

@@ -94,7 +94,7 @@ class Fingerprint(NamedTuple):
             feature = (entry["part"], entry["name"])
             names = frozenset(entry["kinds"])
             if feature[0] not in _PARTS or not isinstance(feature[1], str) or not names <= _KINDS.keys():
-                raise ValueError(f"{entry!r} is no feature")
+                raise ValueError(f"{entry!r} is not a feature")
             kinds[feature] = names
             if entry["always"]:
                 always.add(feature)
@@ -130,7 +130,7 @@ class SavedSchema(NamedTuple):
         if texts:
             shown = "; ".join(texts[:_MOST_NAMED]) + and_more(len(texts) - _MOST_NAMED)
             reason = f"{printable(self.path)}: the saved schema is not used, as it was made for other records: {shown}"
-            warn_of_schema(f"{reason}. It is written anew by: {self.command}")
+            warn_of_schema(f"{reason}. It is written again by: {self.command}")
         return not texts
 
 
@@ -191,7 +191,7 @@ def place_of_schema(source: Source) -> tuple[str, str]:
 class _Folders:
     """Looks for saved schemas in directories, and reads each file once.
 
-    If it `lists`, directories of a disk are listed, in place of many looks.
+    If it `lists`, directories of a disk are listed, which saves a look at each name.
     """
 
     def __init__(self, *, lists: bool) -> None:
@@ -278,7 +278,7 @@ def _is_named(type_: Any) -> bool:
 
 
 def _read_latest(fs: FileSystem, entry: Entry) -> bytes | None:
-    """Read a file, in a store also if it was saved anew since it was looked up; None if it was deleted."""
+    """Read a file, in a store also if it was saved again since it was looked up; None if it was deleted."""
     try:
         return Source.from_entry(fs, entry).read(_MAX_BYTES)
     except (FileNotFoundError, ReplacedError):
@@ -322,5 +322,5 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         return SavedSchema(path, schema, Fingerprint.from_json(document["features"]), command)
     except (*CONVERSION_ERRORS, SchemaError) as error:
         reason = f"the saved schema is damaged ({printable(f'{type(error).__name__}: {error}', 200)})"
-        hint = f"write it anew by: {command}; or delete it, or read with schema='infer'"
+        hint = f"write it again by: {command}; or delete it, or read with schema='infer'"
         raise SchemaError(reason, path=path, hint=hint) from error

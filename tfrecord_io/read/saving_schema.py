@@ -1,4 +1,4 @@
-"""Save the schema of files that carry none beside them: what `tfrecord_io.Schema.save` and ``tfr schema --save`` do.
+"""Save the schema of files that carry none next to them: what `tfrecord_io.Schema.save` and ``tfr schema --save`` do.
 
 Tests: tests/read/test_saved_schema.py and tests/apps/cli/test_schema_text.py.
 """

@@ -1,4 +1,4 @@
-"""The base class of datasets and their pieces: what tells them from other arguments of a call.
+"""The base class of datasets and their pieces: what distinguishes them from other arguments of a call.
 
 Calls that get a path or a table import this module, and not `tfrecord_io.read.scan`.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ScanRows:
-    """The rows of a scan. Its files are opened by each call anew."""
+    """The rows of a scan. Its files are opened by each call."""
 
     scan: Scan
 
@@ -143,7 +143,7 @@ class ScanRows:
         return records_of_files(self.scan.sources, self.scan.options)
 
     def indexed_files(self) -> IndexedFiles:
-        """The files, whose records are numbered consecutively; with the indexes beside them."""
+        """The files, whose records are numbered consecutively; with the indexes next to them."""
         from tfrecord_io.read.index.indexed_files import IndexedFiles
 
         return IndexedFiles.of(self.scan.sources, self.scan.options)

@@ -31,7 +31,7 @@ AnyFrameOptions = TypeVar("AnyFrameOptions", bound=FrameOptions)
 class Files(Generic[AnyFrameOptions]):
     """Files that were looked up, and how to read them; their schema is not decided yet.
 
-    `selection` is that of the call, or of the dataset that is read anew.
+    `selection` is that of the call, or of the dataset that is read again.
     """
 
     def __init__(self, sources: Sources, options: AnyFrameOptions, selection: Selection = Selection.ALL) -> None:
@@ -145,7 +145,7 @@ class Files(Generic[AnyFrameOptions]):
         return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked, all_machines=all_machines)
 
     def find_indexes(self) -> list[Source | None]:
-        """The index file beside each file; None without one."""
+        """The index file next to each file; None without one."""
         from tfrecord_io.read.index.find_index import find_indexes
 
         return find_indexes(self.sources)

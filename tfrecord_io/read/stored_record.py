@@ -1,4 +1,4 @@
-"""A record as it stands in its file: features are found, and some of them taken, without reading the others.
+"""A record as stored in its file: features are found, and some of them taken, without reading the others.
 
 A record of any size takes the memory of a few pages.
 
@@ -115,7 +115,7 @@ class StoredFeature:
     Attributes
     ----------
     name : bytes or None
-        None for a field that is no feature.
+        None for a field that is not a feature.
     number : int
         The field of the record that it is in: 1 for features, 2 for feature lists.
     entry : StoredBytes

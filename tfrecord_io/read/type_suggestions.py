@@ -243,7 +243,7 @@ def _field_numbers(value: bytes) -> set[int] | None:
 
 
 def _self_describing(name: str, values: pa.Array, encoding: str, reason: str) -> Suggestion | None:
-    """A suggestion for arrays that state dtype and shape themselves; None if a value is no such array."""
+    """A suggestion for arrays that state dtype and shape themselves; None if a value is not such an array."""
     seen: set[tuple[str, tuple[int, ...]]] = set()
     for scalar in values[:_MOST_TENSORS]:
         value = scalar.as_py()
@@ -321,7 +321,7 @@ def _content(values: pa.Array) -> bytes:
 
 
 def _are_floats(dtype: str, content: bytes) -> bool:
-    """True if bytes are floats of a likely size: integers and pixels have exponents beyond that, or are no numbers."""
+    """True if bytes are floats of a likely size: integers and pixels have exponents beyond that, or are not numbers."""
     row = Dtype.of_name(dtype)
     if not dtype.startswith("float") or row.itemsize < 4:
         return False
@@ -333,7 +333,7 @@ def _are_floats(dtype: str, content: bytes) -> bool:
 
 
 def _likely_first(dtypes: tuple[str, ...], content: bytes) -> tuple[str, ...]:
-    """The dtypes with integers first, where the values are no likely floats."""
+    """The dtypes with integers first, where the values are unlikely to be floats."""
     if len(dtypes) < 2 or not dtypes[0].startswith("float") or not any(content) or _are_floats(dtypes[0], content):
         return dtypes
     return tuple(sorted(dtypes, key=lambda dtype: dtype.startswith("float")))
@@ -421,7 +421,7 @@ class _Sizes:
         if is_bytes:
             dtypes = _likely_first(dtypes, _content(column))
         names = shape if isinstance(shape, str) else tuple(shape)
-        alternatives = [f"{dtype} in place of {dtypes[0]}" for dtype in dtypes[1:]]
+        alternatives = [f"{dtype} instead of {dtypes[0]}" for dtype in dtypes[1:]]
         alternatives += [_field_text(names[0], shape) for shape, names in fitting[1:]]
         dtype = dtypes[0]
         if not is_bytes:

@@ -46,7 +46,7 @@ def adopt(
     the dataset. Reading gives the same rows as before.
 
     The schema of the dataset is the one that covers the embedded schemas of the files; if none has one, it is the one
-    saved beside them (`Schema.save`), else it is inferred from all records. Folders such as ``day=2026-01-01/`` become
+    saved next to them (`Schema.save`), else it is inferred from all records. Folders such as ``day=2026-01-01/`` become
     its partition columns.
 
     >>> import os

@@ -163,7 +163,7 @@ def _sort_shards(dataset: ReplaceableDataset) -> None:
 
 @dataclass(frozen=True, repr=False)
 class CompactReport(WriteReport):
-    """Report of a compaction: the shards written, in place of `joined` smaller ones."""
+    """Report of a compaction: the shards written, which replace `joined` smaller ones."""
 
     joined: int = 0
 

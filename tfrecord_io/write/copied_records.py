@@ -326,7 +326,7 @@ class FolderFeatures:
             yield data[start + begin : start + begin + size].tobytes()
 
     def check(self, data: Array, walker: BlockWalker, source: Source) -> None:
-        """Raise an error if a record of `data`, where the walker stands, has such a feature or is no Example."""
+        """Raise an error if a record of `data`, at which the walker is, has such a feature or is not an Example."""
         decoder = get_engine().decoder(self._plan)
         fault = decoder.feed(data).fault
         if fault is not None:

@@ -274,7 +274,7 @@ class FrameSink(Sink):
         self.records += piece.records
 
     def write_bytes(self, data: Any) -> None:
-        """Append bytes that are no records, for a file of another format; as `write`."""
+        """Append bytes that are not records, for a file of another format; as `write`."""
         self.write(Piece(data, 0))
 
     def _append(self, data: Any, crc32c: int | None = None) -> None:

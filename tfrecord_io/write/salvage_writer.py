@@ -230,7 +230,7 @@ def plan_targets(
                 manifest = FileName.of_path(source.shard.manifest.path)
                 dataset = path.removesuffix(end).rstrip("/"), manifest.dataset or ""
             targets.append(Target(source, path, dataset, same_name=True, folder=folder))
-        if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are no shards
+        if any(target.dataset is None for target in targets):  # a new manifest would hide the files that are not shards
             targets = [replace(target, dataset=None) if target.source.shard is None else target for target in targets]
     paths = [target.path for target in targets]
     if (twice := next((path for path, count in Counter(paths).items() if count > 1), None)) is not None:

@@ -65,7 +65,7 @@ def test_a_schema_is_saved_beside_the_files_of_others(run, words: Path, tmp_path
     file.write_text("{")
     damaged = run("schema", path)
     assert damaged.exit_code != 0
-    assert f"write it anew by: tfr schema {path} --save" in damaged.stderr
+    assert f"write it again by: tfr schema {path} --save" in damaged.stderr
     again = run("schema", path, "--save", "--json")
     assert json.loads(again.stdout)["columns"] == ["height", "image_raw", "label", "width"]
     for arguments in (

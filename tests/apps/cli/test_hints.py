@@ -47,7 +47,7 @@ def is_hint(name: str) -> bool:
 
 
 def literal_text(node: ast.expr) -> str:
-    """The text of a literal, with the expressions in an f-string as they stand there."""
+    """The text of a literal, with the source of the expressions in an f-string."""
     if isinstance(node, ast.JoinedStr):
         return "".join(map(literal_text, node.values))
     if isinstance(node, ast.Constant) and isinstance(node.value, str):

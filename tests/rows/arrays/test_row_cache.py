@@ -313,7 +313,7 @@ source.arrays(range(10))
 
 @pytest.mark.parametrize("kept", [0, 3, 4, 20, 21])
 def test_a_process_is_killed_while_it_writes_a_row(tmp_path: Path, decoded: list[bytes], kept: int) -> None:
-    """What it wrote of the row is no row, whether bytes of it are there or not."""
+    """A row that was written in part is not read, whether bytes of it are there or not."""
     source = written(tmp_path).select(["image"]).to_grain(cache=tmp_path / "kept")
     killed = subprocess.run(command_with(source, tmp_path, KILLED, str(kept)), capture_output=True)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -356,7 +356,7 @@ def test_caches_that_cannot_be(tmp_path: Path, keywords: Any, error: type[Except
 
 
 def test_arrays_of_one_row_are_aligned(tmp_path: Path) -> None:
-    """As torch takes them: rows stand in the file one after the other, whatever the sizes of their values."""
+    """As torch takes them: rows are stored in the file one after the other, whatever the sizes of their values."""
     tfr.write_tfrecord({"flag": [True, False, True], "x": np.arange(9.0).reshape(3, 3)}, tmp_path / "a.tfrecord")
     rows = tfr.dataset(tmp_path / "a.tfrecord").to_grain(cache=tmp_path / "kept")
     for _ in range(2):

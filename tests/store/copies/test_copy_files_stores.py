@@ -106,7 +106,7 @@ def test_what_a_store_has_copied_is_not_in_the_way_of_a_copy_that_begins_again(
 
 
 def test_an_index_that_is_removed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever replaces a file without a manifest removes its index first."""
+    """A writer that replaces a file without a manifest removes its index first."""
     (tmp_path / "d").mkdir()
     tfr.write_tfrecord(TABLE, tmp_path / "d" / "a.tfrecord", write_index=True)
     real = copy_module.transfer
@@ -316,7 +316,7 @@ def without_crc32c(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def without_checksums(without_crc32c: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Stores state an ETag that is no MD5, as of objects that are encrypted with a key of the user."""
+    """Stores state an ETag that is not an MD5, as of objects that are encrypted with a key of the user."""
     monkeypatch.setattr(store_copy, "stated_digests", lambda info: {})
 
 

@@ -14,7 +14,7 @@ from tfrecord_io.store.read import index_cache
 
 @pytest.fixture
 def read_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two files, to which nothing more is written; the cache is beside it."""
+    """A folder with two files, to which nothing more is written; the cache is next to it."""
     folder = tmp_path / "input"
     folder.mkdir()
     for name, rows in (("a", 3), ("b", 4)):

@@ -106,7 +106,7 @@ def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None
 
 
 def is_truncated(fault: Fault) -> bool:
-    """True if the data ends inside the record, which is no fault where more data may follow."""
+    """True if the data ends inside the record, which is not a fault where more data may follow."""
     return fault.code <= FaultCode.TRUNCATED_FOOTER
 
 

@@ -122,7 +122,7 @@ def to_duckdb(dataset: OpenedDataset, connection: duckdb.DuckDBPyConnection | No
 def open_query(sql: str, *, target: str | None = None, **keywords: Any) -> Iterator[pa.RecordBatchReader]:
     """Run an SQL query whose tables are paths of TFRecord files; its result is a stream.
 
-    Paths of files that DuckDB itself reads, such as Parquet files, may stand in the query, too, also as arguments of
+    Paths of files that DuckDB itself reads, such as Parquet files, may be named in the query, too, also as arguments of
     functions. Storage options hold for all URLs; `target`, the path that the result is written to, may be a URL.
 
     ValueError if DuckDB does not accept the query, or two paths differ only in case; EncodeError if a column of the

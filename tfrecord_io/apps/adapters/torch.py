@@ -78,7 +78,7 @@ def to_torch(
     torch.utils.data.IterableDataset
         Of dicts by column. Numbers, bools, times and tensors are torch tensors that share the memory of the decoded
         arrays; times and durations are int64, counts of the unit in the schema. Lists of a fixed length are tensors:
-        the schema states it, or all lists of the sample have one where no schema tells. Text, bytes, decimals and other
+        the schema states it, or all lists of the sample have one. Text, bytes, decimals and other
         lists are lists of str, bytes, Decimal and tensors, with None for a missing value. With ``missing="mask"`` there
         is a bool tensor ``<column>/mask`` for each tensor column, True where a value is missing. Each iteration is one
         epoch, in an order of its own; ``set_epoch(n)`` says which the next one is. Its iterators have ``state_dict``

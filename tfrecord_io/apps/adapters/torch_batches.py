@@ -199,7 +199,7 @@ class _Memories:
     - LENT → FREE: the process of the DataLoader has dropped the last array of the batch, so `_Borrowed` is deleted. The
       worker may use it again.
     - LENT → LEFT: the process of the DataLoader forks while it has the batch. From then on its child may read the
-      arrays, too, and nobody knows how long. So it stays LEFT: the worker makes another memory in its place.
+      arrays, too, for an unknown time. So it stays LEFT: the worker makes another memory instead.
 
     A worker that is forked begins with no memories of its own: those of its parent are lent by its parent.
     """

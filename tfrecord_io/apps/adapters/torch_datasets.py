@@ -85,7 +85,7 @@ def _only_rank() -> tuple[int, int]:
 def _dealer() -> tuple[str, int]:
     """Name and block of the class that distributes the rows or the length of a stream among ranks; "" if none does.
 
-    The stream is told neither, so the frames of the callers are searched; forked workers have those of their parent.
+    The stream is passed neither, so the frames of the callers are searched; forked workers have those of their parent.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

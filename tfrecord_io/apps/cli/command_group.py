@@ -285,7 +285,7 @@ class _Reporter:
         self._as_json = as_json
 
     def warn(self, message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
-        """Print a warning, in the place of `warnings.showwarning`."""
+        """Print a warning; replaces `warnings.showwarning`."""
         text = message if isinstance(message, str) else error_line(message)
         if self._as_json:
             print_error(json.dumps({"warning": {"class": category.__name__, "message": text}}))

@@ -141,7 +141,7 @@ def _end_of(reader: Any, count: int) -> Any:
 def schema(path: str | list[str], as_json: bool, format: str | None, save: bool, **keywords: Any) -> None:
     """Show the columns and their types.
 
-    They come from the schema in the file or its manifest, else from the one saved beside it, else from a
+    They come from the schema in the file or its manifest, else from the one saved next to it, else from a
     features.json of TFDS; else they are inferred from its first records.
 
     With --save, they are written to a file that all commands and calls read from then on: _SCHEMA.json in a

@@ -217,7 +217,7 @@ def _schema_file(ctx: click.Context, option: click.Parameter, path: str | None) 
 
 
 class ListingOption(click.Option):
-    """Option whose help lists names, in place of NAMES: they are looked up then, as other packages add some."""
+    """Option whose help lists names instead of NAMES: they are looked up then, as other packages add some."""
 
     def __init__(self, *arguments: Any, names: Callable[[], Iterable[str]], **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)

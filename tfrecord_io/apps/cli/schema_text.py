@@ -70,7 +70,7 @@ def resolve_schema(
 
 
 def save_overridden_schema(path: str, keywords: Mapping[str, Any]) -> tuple[tfrecord_io.Schema, str]:
-    """Save the schema of files beside them, with the types that ``schema_overrides`` declares, and return its path.
+    """Save the schema of files next to them, with the types that ``schema_overrides`` declares, and return its path.
 
     An older saved schema is not looked at.
     """
@@ -170,7 +170,7 @@ def _decode_raw_hint(f: Field, description: Mapping[str, Any]) -> str:
 
 
 def _stated_shape(source: ShapeSource, description: Mapping[str, Any]) -> str:
-    """The shape of a column whose sizes stand in other features, which the feature description has, too."""
+    """The shape of a column whose sizes are stored in other features, which the feature description has, too."""
     sparse = {name for name, feature in description.items() if not hasattr(feature, "shape")}
     if isinstance(source.axes, str):
         return f"parsed[{source.axes!r}]{'.values' if source.axes in sparse else ''}"

@@ -51,7 +51,7 @@ def picture(sample: MediaSample) -> str:
 
 
 def data_url(mime: str, data: bytes | None) -> str:
-    """The URL of bytes that stand in the page itself."""
+    """The URL of bytes that the page itself contains."""
     return f"data:{mime};base64,{base64.b64encode(data or b'').decode()}"
 
 

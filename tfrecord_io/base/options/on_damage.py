@@ -20,7 +20,7 @@ class OnDamage(ABC):
     Attributes
     ----------
     receive : callable or None
-        Gets the `SkippedRegions` of each read, at the end of the read, in place of a warning.
+        Gets the `SkippedRegions` of each read, at the end of the read, instead of a warning.
     """
 
     SALVAGE: ClassVar = "keep the intact records with tfr.salvage(path, target)"
@@ -72,7 +72,7 @@ class OnDamage(ABC):
         return self.is_strict or self.hands_over
 
     def allows_numbers(self) -> bool:
-        """True for reads by number, which have no end at which regions could be told of."""
+        """True for reads by number, which have no end at which regions could be reported."""
         return not (self.ends_quietly or self.hands_over)
 
     def is_of_files(self) -> bool:
@@ -183,7 +183,7 @@ class Skip(OnDamage):
 class Collect(OnDamage):
     """``"collect"``: damaged regions are left out, and the report of the call has a row for each.
 
-    A call that has the report passes such an object down in place of the name, with `receive`. Then all regions are
+    A call that has the report passes such an object down instead of the name, with `receive`. Then all regions are
     kept, and what it calls needs no report.
     """
 

@@ -209,9 +209,9 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 WITHOUT_CRC = (
-    "pass check_crc=False to read them unchecked, or write them anew with tfr.salvage(path, target, check_crc=False)"
+    "pass check_crc=False to read them unchecked, or write them again with tfr.salvage(path, target, check_crc=False)"
 )
-WITHOUT_CRC_CLI = "write them anew with tfr salvage --no-check-crc SOURCE TARGET"
+WITHOUT_CRC_CLI = "write them again with tfr salvage --no-check-crc SOURCE TARGET"
 NO_VALUES = "declare it with tfr.scalar(…, empty='null') to read null, or declare it as a list: tfr.list_"
 NO_VALUES_CLI = "declare it as a list, as with --type NAME=list<int64>"
 
@@ -433,7 +433,7 @@ def _not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool =
         return None
     reason, got = "none of them holds a feature", "another message"
     if is_declared or counts.nested == counts.foreign:
-        reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples in place of features"
+        reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples instead of features"
         got = "ExampleListWithContext"
     return _no_examples(path, reason, got)
 

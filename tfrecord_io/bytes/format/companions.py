@@ -107,7 +107,7 @@ class ShapeSource(NamedTuple):
 
     @property
     def features(self) -> tuple[str, ...]:
-        """All features that are read beside the values."""
+        """All features that are read with the values."""
         return self.sizes if self.dtype is None else (*self.sizes, self.dtype)
 
     @property

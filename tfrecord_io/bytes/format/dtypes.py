@@ -32,7 +32,7 @@ _MAX_BYTES = 2**31 - 1  # of one value, as of one record
 class TensorField(NamedTuple):
     """The field of a TensorProto for the values of a dtype, which TensorFlow numbers.
 
-    The numbers are those of tensorflow/core/framework/types.proto, the fields those of tensor.proto beside it.
+    The numbers are those of tensorflow/core/framework/types.proto, the fields those of tensor.proto next to it.
     """
 
     number: int

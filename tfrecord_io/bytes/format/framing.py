@@ -68,7 +68,7 @@ class FrameHeader(bytes):
 
     @staticmethod
     def payload_lengths(data: Array, begins: Array) -> Array:
-        """The lengths that the headers at some places of a buffer of bytes state, as uint64; CRCs are not checked."""
+        """The lengths that the headers at some offsets of a buffer of bytes state, as uint64; CRCs are not checked."""
         from numpy import arange
 
         lengths: Array = data[begins[:, None] + arange(8)].view("<u8")[:, 0]

@@ -1,7 +1,7 @@
 """pandas' periods and intervals: as Arrow columns and back, as categories, and as labels of columns in JSON.
 
 pandas has an Arrow extension type for each of both, which it registers when it is first used. Before, a field of the
-storage names it in its metadata; here both forms are read. Categories and labels are no column: the schema's pandas
+storage names it in its metadata; here both forms are read. Categories and labels are not a column: the schema's pandas
 metadata has them as JSON, numbers of a period or pairs of the ends of an interval.
 """
 

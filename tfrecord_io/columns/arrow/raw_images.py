@@ -36,7 +36,7 @@ class RawImages(NamedTuple):
 
     @classmethod
     def from_field(cls, field: pa.Field) -> Self | None:
-        """The raw images of a field; None for any other field, SchemaError if its tensors are no images."""
+        """The raw images of a field; None for any other field, SchemaError if its tensors are not images."""
         form = RawImageForm.from_metadata(field.metadata, field.name)
         in_lists = is_list_like(field.type)
         type_ = field.type.value_type if in_lists else field.type
@@ -79,7 +79,7 @@ class RawImages(NamedTuple):
         return image
 
     def files(self, array: pa.Array) -> Iterator[pa.Buffer | None]:
-        """The images of a column of tensors as PNG files, None where null; RowFault for one that is no image."""
+        """The images of a column of tensors as PNG files, None where null; RowFault for one that is not an image."""
         for row, pixels in enumerate(self.cells(array)):
             yield None if pixels is None else pa.py_buffer(encode_png(self.image(row, pixels)))
 

@@ -4,7 +4,7 @@ A tensor's bytes are the same in NumPy, in Arrow's storage and in a record, so a
 not copied; those that are strided, big-endian or have null rows are.
 
 A function is named after what it turns into what: a *column* is an Arrow array of a tensor type (an *array* if dtype
-and shape are passed beside it), *tensors* are a `TensorValues`, *cells* are ndarrays or None, one for each row.
+and shape are passed next to it), *tensors* are a `TensorValues`, *cells* are ndarrays or None, one for each row.
 
     column → tensors → cells, values         column_to_tensors, tensors_to_cells, tensors_to_values
     column → cells, ndarray                  column_to_cells, column_to_nested_cells, column_to_ndarray

@@ -784,7 +784,7 @@ def json_type(type_: pa.DataType) -> pa.DataType:
 def has_named_extension(field: pa.Field) -> bool:
     """True if the metadata of a field, or of a part of it, names an extension type that needs several features.
 
-    Arrow hands such types out in this way where nobody has registered them.
+    Arrow returns such types in this way where they are not registered.
 
     >>> point = {"ARROW:extension:name": "geoarrow.point"}
     >>> has_named_extension(pa.field("x", pa.struct({"x": pa.float64()}), metadata=point))

@@ -351,7 +351,7 @@ def states_shapes(declared: object) -> bool:
 
 
 def has_open_shapes(options: ScanOptions) -> bool:
-    """True if a column is declared as an array whose shape stands in other features, or by a text that may say so."""
+    """True if a column is declared as an array whose shape is stored in other features, or by such a text."""
     is_declared = options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer")
     declared = Schema.parse(options.schema) if is_declared else None
     fields = () if declared is None else declared.others.values()

@@ -328,7 +328,7 @@ class Field:
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)) if self.metadata else _NONE)
 
     def _refuse_open_parts(self, type_: pa.DataType, *, may_have: bool, in_list: bool = False) -> None:
-        """Refuse a nested type with an array whose shape stands in features, where plain features cannot store it.
+        """Refuse a nested type with an array whose shape is stored in features, where plain features cannot store it.
 
         They store fields of structs, of which the column, or a row of it, may be one list.
         """
@@ -343,7 +343,7 @@ class Field:
                 self._refuse_open_parts(child.type, may_have=may_have_inside, in_list=in_list)
 
     def _refuse_open_part(self, part: pa.Field, *, may_be: bool) -> None:
-        """Refuse an array whose shape stands in features, unless it `may_be` in this place."""
+        """Refuse an array whose shape is stored in features, unless it `may_be` in this place."""
         reason = f"'{printable(part.name)}' in it has the shape of other features"
         advice = "declare its feature as a column of its own"
         if may_be:
@@ -429,7 +429,7 @@ class Field:
     def is_stored_as_bytes(self) -> bool:
         """True if each value, or array, is one of bytes in a record, as far as that is known without a record.
 
-        Arrays whose shape stands in other features are, unless the records that were looked at have lists of numbers.
+        Arrays whose shape is stored in other features are, unless the sampled records have lists of numbers.
         """
         if encoding_rules(self.encoding).one_value_per_cell:
             return True

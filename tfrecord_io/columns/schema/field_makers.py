@@ -164,7 +164,7 @@ def list_(
 
 
 def _list_source(item: Field) -> ShapeSource | None:
-    """Where the shapes of the arrays of a list stand, whose `item` is this field; None if it is no field of arrays.
+    """Where the shapes of the arrays of a list are stored, whose `item` is this field; None for other fields.
 
     A shape with at most one unknown size is known from the values: its source has no feature.
     """
@@ -275,7 +275,7 @@ def image(
 
 
 def _check_raw_image(pixels: Field, encoded: Mapping[str, Any]) -> None:
-    """Refuse what is no tensor, and the arguments of `image` for encoded images."""
+    """Refuse what is not a tensor, and the arguments of `image` for encoded images."""
     if not is_any_tensor(pixels.type) and pixels.shape_source is None:
         advice = 'pass a shape, or raw pixels, as in tfr.image(tfr.tensor("uint8", ("height", "width", 3)))'
         raise SchemaError("an image is not made of this field", expected="a tensor", got=repr(pixels), hint=advice)
@@ -314,7 +314,7 @@ def tensor(
         None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
         variable_shape_tensor. The size of one unknown dimension follows from the number of values; several need the
         companion feature ``x/shape``. Text is the name of a feature with the size of this dimension, as in
-        ``("height", "width", 3)``; one name in place of a sequence is that of a feature with all sizes. These
+        ``("height", "width", 3)``; a single name is that of a feature with all sizes. These
         features need not be columns. The first records decide the type of the column: a fixed_shape_tensor if they
         all state one shape, which each later record must state, too (``sample="all"`` looks at all records first).
         Writers write the features again.
@@ -398,10 +398,10 @@ def _stated_tensor(
 ) -> Field:
     """The field of a tensor whose shape features state; of binary type if its rank or its dtype is not declared."""
     if encoding not in (BY_WIRE, RAW, LIST):
-        reason = f"the encoding {encoding!r} is not one of arrays whose shape stands in other features"
+        reason = f"the encoding {encoding!r} is not one of arrays whose shape is stored in other features"
         raise SchemaError(reason, expected=(BY_WIRE, RAW, LIST), got=encoding)
     if default is not None:
-        raise SchemaError("no default of tensors whose shape stands in other features", got=default)
+        raise SchemaError("no default of tensors whose shape is stored in other features", got=default)
     if encoding != BY_WIRE:
         source = source._replace(encoding=encoding)
     shape, keywords = source.shape, {"encoding": encoding, "required": required, "empty": empty}
@@ -503,7 +503,7 @@ _CALL = re.compile(r"\s*(?:tensor|image|sequence|list)\s*\(|\s*image\s*$")
 
 
 def is_call(type_: object) -> bool:
-    """True if a type is the text of a call of a field maker, whose shape may stand in features."""
+    """True if a type is the text of a call of a field maker, whose shape may be stored in features."""
     return isinstance(type_, str) and _CALL.match(type_) is not None
 
 
@@ -524,7 +524,7 @@ class _CallText:
         self._at = 0
 
     def field(self) -> Field:
-        """The field that the call makes; SchemaError if the text is no such call."""
+        """The field that the call makes; SchemaError if the text is not such a call."""
         value = self._value()
         if self._at < len(self._tokens) or not isinstance(value, Field):
             raise self._error("it has no end, or words after it")
@@ -583,7 +583,7 @@ class _CallText:
 
     def _error(self, reason: str) -> SchemaError:
         hint = "write it as tensor(uint8,(height,width,3)), image(resize=(64,64)), sequence(tensor(uint8,1024))"
-        return SchemaError(f"'{printable(self._text, 200)}' is no type: {reason}", got=self._text, hint=hint)
+        return SchemaError(f"'{printable(self._text, 200)}' is not a type: {reason}", got=self._text, hint=hint)
 
 
 def _image_of_text(*values: Any, **keywords: Any) -> Field:

@@ -213,7 +213,7 @@ class RawImageForm:
         return (*shape[1:], shape[0]) if self.layout == CHW else tuple(shape)
 
     def check(self, dtype: str, shape: Shape, column: str) -> None:
-        """Raise SchemaError if tensors of this dtype and shape, in the order of the layout, are no images."""
+        """Raise SchemaError if tensors of this dtype and shape, in the order of the layout, are not images."""
         if dtype not in RAW_DTYPES:
             reason = f"raw pixels are {' or '.join(RAW_DTYPES)}, not {dtype}"
             advice = f"declare tfr.tensor({dtype!r}, …), whose values are not pixels"

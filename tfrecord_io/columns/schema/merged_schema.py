@@ -143,7 +143,7 @@ def _common_part(a: pa.Field, b: pa.Field) -> pa.Field | None:
 
 
 def _holds_sizes(part: pa.Field) -> bool:
-    """True if the shapes of arrays in the field of a struct stand in features that are no companions."""
+    """True if the shapes of arrays in the field of a struct are stored in features that are not companions."""
     source = ShapeSource.from_metadata(part.metadata, part.name)
     return source is not None and source.holds_in_structs
 

@@ -277,7 +277,7 @@ def browse(
     """Look at records in a browser: any row of any number, images with their boxes, sounds, filters, damage.
 
     A server of this process shows the files on this machine alone, under an address with a random token. It reads what
-    is shown, and finds the records' offsets meanwhile; it writes nothing beside the files. A notebook shows the page
+    is shown, and finds the records' offsets meanwhile; it writes nothing into their folder. A notebook shows the page
     in the cell.
 
     >>> import tfrecord_io as tfr

@@ -40,7 +40,7 @@ def release_memory() -> None:
 
 
 class Job(Thread):
-    """Work of which parts are shown before it ends; it ends early if nobody asks for it any more."""
+    """Work of which parts are shown before it ends; it ends early if no page asks for it any more."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True, name="tfr-browse-job")
@@ -173,7 +173,7 @@ class Summary(Job):
 
 
 class Problem(str):
-    """The error of a record, in place of its values."""
+    """The error of a record, shown instead of its values."""
 
 
 class BrowsedDataset:
@@ -292,7 +292,7 @@ class BrowsedDataset:
         try:
             large = self.map.stored(address).large
         except ValueError as error:
-            return Problem(f"a record of {byte_size(self.size(address))}, which is no Example: {error}")
+            return Problem(f"a record of {byte_size(self.size(address))}, which is not an Example: {error}")
         values = {name: f.value for name, f in large.items()}
         heads: Row = {name: LargeValue(value[:_HEAD].read(), len(value)) for name, value in values.items()}
         ((_, row),) = self._decode([address], [name for name in names if name not in heads])

@@ -19,7 +19,7 @@ from tfrecord_io.apps.views import value_text
 from tfrecord_io.kit import Scan, needs
 
 _SECONDS = 120
-_ROOM = 300 << 20  # bytes that a query may take beside the libraries, where the system can limit them
+_ROOM = 300 << 20  # bytes that a query may take besides the libraries, where the system can limit them
 _TOO_LARGE = f"the query needs more than {_ROOM >> 20} MB of memory: select fewer columns or rows"
 _SETTINGS = (
     "python_enable_replacements = false",  # variables of this program are not tables

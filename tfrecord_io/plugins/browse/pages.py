@@ -272,7 +272,7 @@ def _wanted_columns(dataset: BrowsedDataset, query: Any) -> list[str]:
 
 
 def _entry(name: str) -> str:
-    """What stands in ``columns=`` for a column, and for no other that its name fits as a pattern.
+    """What ``columns=`` takes for a column, and for no other that its name fits as a pattern.
 
     >>> _entry("a*"), _entry("!a")
     ('a[*]', '[!]a')

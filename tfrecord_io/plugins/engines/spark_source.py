@@ -382,7 +382,7 @@ def _path_and_keywords(options: Mapping[str, str], advice: str) -> tuple[Any, di
 
 
 def _most_rows(options: Mapping[str, str]) -> int:
-    """Spark's option ``maxRecordsPerFile``; 0, or less, is no limit, as in Spark.
+    """Spark's option ``maxRecordsPerFile``; 0 or less means no limit, as in Spark.
 
     >>> _most_rows({"maxRecordsPerFile": "100"}), _most_rows({"maxrecordsperfile": "-1"}), _most_rows({})
     (100, 0, 0)

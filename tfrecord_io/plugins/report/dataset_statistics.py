@@ -195,7 +195,7 @@ def _kind_in_records(found: Any, scan: Scan, feature: str) -> str:
 
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
-    """Some values of a text feature, worth reading beside the most frequent values."""
+    """Some values of a text feature, worth reading as well as the most frequent values."""
     if feature.lengths is None or not Column(feature.value_type).is_text:
         return ()
     if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):

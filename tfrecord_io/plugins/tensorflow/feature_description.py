@@ -144,7 +144,7 @@ def to_feature_description(fields: Iterable[Field], part: str = Column.CONTEXT) 
 
 
 def _sizes(f: Field) -> dict[str, Feature]:
-    """The features, beside the arrays of a column, that state their shape."""
+    """The features that state the shape of the arrays of a column."""
     source = f.shape_source
     if source is None:  # of fields of structs, which may be in lists
         return {name: VarLenFeature("int64") for source in f.shape_sources for name in source.sizes}

@@ -348,7 +348,7 @@ class AnnotatedRecords:
     def _check_fractions(
         self, columns: Mapping[str, Any], points: list[list[KeyPoint]], reader: Reader, image: str
     ) -> None:
-        """Refuse boxes and labelled key points that are no fractions of an image, but pixels."""
+        """Refuse boxes and labelled key points that are pixels, not fractions of an image."""
         wrong = None
         for number, box in enumerate(zip(*map(columns.get, _BY_CORNER), strict=True)):
             side = next((side for side, value in zip(_BY_CORNER, box, strict=True) if not is_fraction(value)), None)

@@ -1,4 +1,4 @@
-"""The files of a folder of images: the table beside them, the order in which they are read, and those left out.
+"""The files of a folder of images: the table next to them, the order in which they are read, and those left out.
 
 Tests: tests/plugins/vision/test_from_folder.py and tests/plugins/vision/test_annotated_rows.py.
 """

@@ -188,7 +188,7 @@ def _find_tables(path: str, storage: StorageOptions) -> list[Source]:
 
 
 def _read_places(path: str, storage: StorageOptions) -> dict[int, dict[str, Any]]:
-    """The rows of ``meta/episodes/``, with the places of videos only, by episode."""
+    """The rows of ``meta/episodes/``, with the positions of videos only, by episode."""
     from pyarrow import parquet as pq
 
     places: dict[int, dict[str, Any]] = {}

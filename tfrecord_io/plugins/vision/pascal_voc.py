@@ -166,7 +166,7 @@ def open_voc(
 
 
 class _Folder(NamedTuple):
-    """Places of annotations and images."""
+    """Folders of annotations and images."""
 
     path: str
     root: Directory

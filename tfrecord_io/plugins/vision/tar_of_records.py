@@ -104,7 +104,7 @@ class _MemberFile:
 
 
 def _stream(archive: TarArchive, member: tarfile.TarInfo, path: str) -> Iterator[Array] | None:
-    """The uncompressed bytes of the member at hand; None if it is no TFRecord file by its name and content."""
+    """The uncompressed bytes of the member at hand; None if it is not a TFRecord file by its name and content."""
     name = FileName.of_path(member.name)
     if not member.isreg() or name.is_hidden or name.is_sidecar or not member.size:
         return None

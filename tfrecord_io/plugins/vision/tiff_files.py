@@ -24,7 +24,7 @@ class TiffFiles(NamedTuple):
     field: pa.Field
 
     def files(self, array: pa.Array) -> Iterator[pa.Buffer | None]:
-        """The content of each file, None where null; RowFault for an array that is no image."""
+        """The content of each file, None where null; RowFault for an array that is not an image."""
         for row, values in enumerate(Column(self.field).cells(array)):
             if values is not None and not _is_image(values):
                 reason = f"its array of {values.dtype} has the shape {values.shape}"

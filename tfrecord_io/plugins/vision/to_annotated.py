@@ -86,8 +86,8 @@ def _write(
 
     `class_names` are those of the labels 1, 2, …, where the records have no ``image/object/class/text``. With `images`
     "none", annotations alone are written. EncodeError: a name leads out of the folder, an id comes twice, an object
-    lacks a value, or its place is no fraction of the image; or there is no image, or with `check_sizes` one of another
-    size than stated.
+    lacks a value, or its position is not a fraction of the image; there is no image, or with `check_sizes` one of
+    another size than stated.
     """
     check_choice("images", images, (None, "none"))
     check_choice("check_sizes", check_sizes, (False, True))

@@ -247,7 +247,7 @@ class TarWriter(NumbersRows, AbstractContextManager["TarWriter"]):
             self._rows, self._last_key = self._rows + 1, key
 
     def _with_png(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The batch with PNG files in place of raw pixels; DecodeError if a row has no pixels of an image."""
+        """The batch with PNG files instead of raw pixels; DecodeError if a row has no pixels of an image."""
         for name, raw in self._raw.items():
             try:
                 files = [None if file is None else file.to_pybytes() for file in raw.files(batch[name])]

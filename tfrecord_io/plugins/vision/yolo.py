@@ -233,7 +233,7 @@ class _Dataset(NamedTuple):
         return place if is_below and IMAGES in f"{place}/{names[0]}".split("/") else None
 
     def _place(self, image_set: str | None) -> str:
-        """The place of the images of a set, below the folder."""
+        """The folder of the images of a set, relative to the dataset's folder."""
         if image_set is None:
             return IMAGES if self._entry(IMAGES) is not None else ""
         place: Any = self.data.get(image_set)

@@ -468,7 +468,7 @@ class BlockWalker:
         return None if frames is None else EmbeddedSchema.content_of(self.data[: frames.consumed], check_crc=False)
 
     def locate_error(self, error: Exception) -> Exception:
-        """Name the place of the next record in an error; of a source with records of other files, the place there."""
+        """State the offset of the next record in an error; of a source of other files' records, the offset there."""
         if isinstance(error, TFRecordError) and error.record is not None and self.opened.origin is not None:
             place = self.opened.origin(error.record)
             if place is not None:

@@ -203,7 +203,7 @@ class KnownRecords:
         return settings
 
     def allow(self, chunk: DecodedChunk, plan: Plan) -> bool:
-        """True if the new names of a chunk decoded by `plan` are no fault after these records."""
+        """True if the new names of a chunk decoded by `plan` are not a fault after these records."""
         new = [name for name in chunk.new_names if name not in self.names] if self.names else chunk.new_names
         if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
             return False

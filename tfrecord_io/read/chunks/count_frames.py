@@ -99,7 +99,7 @@ def records_of_files(sources: Sequence[Source], options: FrameOptions) -> list[i
 
 
 def _fill_counts(known: Sequence[int | None], counted: Generator[int]) -> Iterator[int]:
-    """Yield the known numbers, and counted numbers in place of None."""
+    """Yield the known numbers, and counted numbers instead of None."""
     with closing(counted):
         for number in known:
             yield next(counted) if number is None else number

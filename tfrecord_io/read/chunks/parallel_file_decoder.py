@@ -99,7 +99,7 @@ class SegmentDecoders:
 class DecodedPart(Part):
     """The rows of a segment, and what is checked of them when their turn comes.
 
-    A thread calls `begin`, `take` and `finish`, see `Part`; whoever used the rows calls `use_again` or `release`.
+    A thread calls `begin`, `take` and `finish`, see `Part`; the user of the rows calls `use_again` or `release`.
     """
 
     decoder: Decoder  # from `begin` on; none once it was given back or released

@@ -4,7 +4,7 @@ A chunk has the values of one column in some rows: the buffers of an Arrow array
 together.
 
 - First comes the validity bitmap, if there are nulls, then the values.
-- Integers of all kinds have the fewest bytes that hold them; the size of the chunk tells how many these are.
+- Integers of all kinds have the fewest bytes that hold them; the size of the chunk shows how many these are.
 - Texts have offsets and bytes, or, where values are repeated, an int32 index for each row, and the offsets and bytes of
   the distinct values.
 

@@ -99,7 +99,7 @@ class IndexedFiles:
 
     @classmethod
     def of(cls, sources: Sequence[Source], options: FrameOptions) -> Self:
-        """The files, with the indexes that are beside them."""
+        """The files, with the indexes that are next to them."""
         checks = Checks.from_check_crc(options.check_crc)
         return cls([*sources], find_indexes(sources), options.limits.record_bytes, checks=checks)
 

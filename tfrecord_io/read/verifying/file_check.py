@@ -40,7 +40,7 @@ class RecordTotals:
     before_problem : tuple of int, optional
         Number and bytes of the records before the first problem of a record; None: there is none.
     before_damage : tuple of int, optional
-        The same, where the `others` are no problem.
+        The same, where the `others` are not a problem.
     """
 
     intact: int = 0
@@ -59,14 +59,14 @@ class RecordTotals:
         self.other_bytes += size
 
     def begin_problem(self, record: int, offset: int, *, is_other: bool) -> None:
-        """Take note of the place of a problem, which may be the first; `is_other`: of one of the `others`."""
+        """Note the record of a problem, which may be the first; `is_other`: of one of the `others`."""
         if self.before_problem is None:
             self.before_problem = record, offset
         if self.before_damage is None and not is_other:
             self.before_damage = record, offset
 
     def take_others_as_intact(self) -> None:
-        """Count the `others` as intact: their payloads are no problem."""
+        """Count the `others` as intact: their payloads are not a problem."""
         self.add_intact(self.others, self.other_bytes)
         self.before_problem = self.before_damage
 
@@ -239,7 +239,7 @@ class FileChecker:
             walker.fail(error)
 
     def _has_no_examples(self) -> bool:
-        """True if no record is an Example, and some are no valid messages of its form."""
+        """True if no record is an Example, and some are not valid messages of its form."""
         counts = self.contents.counts
         return self.totals.others > 0 and counts.seen == counts.foreign
 

@@ -52,7 +52,7 @@ def length_and_mode(value: Any, mode: str) -> tuple[int | None, bool]:
 
 
 def check_lengths(name: str, value: Any, mode: str) -> Any:
-    """The lengths, numbers as `int`; TypeError or ValueError for one that is no positive integer or (integer, mode)."""
+    """The lengths, numbers as `int`; TypeError or ValueError unless each is a positive integer or (integer, mode)."""
     check_by_column(name, value)
     if isinstance(value, Mapping):
         return {column: _check_length(name, length, mode) for column, length in value.items()}

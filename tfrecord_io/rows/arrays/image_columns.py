@@ -42,7 +42,7 @@ class ImageColumns:
                 raise SchemaError(reason, feature=decoder.feature, hint=advice)
 
             if isinstance(decoder, RawImageDecoder) and decoder.size is None and decoder.images.form.has_channels_first:
-                reason = 'images of several sizes are no lists of the layout "CHW"'
+                reason = 'images of several sizes are not lists of the layout "CHW"'
                 raise SchemaError(reason, feature=decoder.feature, hint='declare fit="pad", "crop" or "stretch"')
 
     def __bool__(self) -> bool:

@@ -281,7 +281,7 @@ class RawImageDecoder(ImageDecoder):
         return partial(self._resize, pillow(f"resizing images ('{self.feature}')"))
 
     def _resize(self, module: Any, item: tuple[int, Array]) -> tuple[int, Array]:
-        """The number of an image and its resized pixels in the order of the layout; RowFault if it is no image."""
+        """The number of an image and its resized pixels in the order of the layout; RowFault if it is not an image."""
         row, stored = item
         pixels = self.images.image(row, stored)
         height, width, channels = pixels.shape

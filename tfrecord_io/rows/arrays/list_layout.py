@@ -19,7 +19,7 @@ from tfrecord_io.rows.arrays.representation import TableRepresentation, cast_pad
 class ListLengths:
     """Truncates and pads the lists of tables by options of arrays; padded lists get a column ``<name>/length``.
 
-    SchemaError for columns of which no arrays can be made, or that are no lists of single values; it names the `call`.
+    SchemaError for columns of which no arrays can be made, or that are not lists of single values; it names the `call`.
     """
 
     def __init__(self, schema: pa.Schema, options: RepresentationOptions, images: ImageColumns, call: str) -> None:

@@ -31,7 +31,7 @@ class ModelInputs:
     ) -> ModelInputs:
         """The form of batches with a schema.
 
-        FeatureNotFoundError or ValueError if `targets` are no columns, or all of them.
+        FeatureNotFoundError or ValueError if `targets` are not columns, or are all columns.
         """
         if not isinstance(channels_first, bool):
             raise TypeError(f"channels_first={channels_first!r}: expected True or False")

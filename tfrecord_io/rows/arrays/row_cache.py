@@ -1,6 +1,6 @@
 """Keep decoded rows on the local disk, where processes share them.
 
-All rows have one size, so that the number of a row is its place in a file, and a checksum: a row that is being written,
+All rows have one size, so that its number gives the offset of a row, and a checksum: a row that is being written,
 or was when the machine stopped, is decoded again.
 """
 
@@ -195,7 +195,7 @@ def cached_rows(
 ) -> CachedRows:
     """Rows that are kept in the folder of ``cache=``, a path or (path, bytes); `identity` says which rows they are.
 
-    TypeError or ValueError if it is neither, or nothing tells whether a file was changed.
+    TypeError or ValueError if it is neither, or it cannot be detected whether a file was changed.
     """
     folder, most_bytes = cache if isinstance(cache, tuple | list) and len(cache) == 2 else (cache, None)
     if not isinstance(folder, str | os.PathLike):
@@ -216,7 +216,7 @@ def _version(source: Source) -> str:
         return f"crc32c={source.shard.crc32c}"
     with closing(RandomAccessFile.open(source)) as file:
         if not file.version:
-            reason = "nothing tells whether it was changed, by an ETag or a time of change"
+            reason = "it has neither an ETag nor a time of change, by which a change could be detected"
             raise ValueError(f"cache=: {printable(source.path)}: {reason}; copy it first")
         # A file that replaces another one may have its size and its time of change.
         return f"{file.version} {file.identity}"

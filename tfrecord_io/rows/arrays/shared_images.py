@@ -1,6 +1,6 @@
 """Encoded images that several rows share: each is decoded for the first of them, and kept until the last.
 
-Rows have keys in place of the bytes of such images.
+Rows have keys instead of the bytes of such images.
 
 Tests: tests/rows/training/test_windows.py.
 """

@@ -26,7 +26,7 @@ class Batches:
     filled: Array | None = None  # bool: whether a row of `order` has a value in one of the packed columns
     carried: int = 0  # how many of the first rows had waited since an earlier arrangement
     numbers: Array | None = None  # int64: of the rows, by arrival
-    pieces: Pieces | None = None  # of documents that are cut, which take the place of rows in `order`
+    pieces: Pieces | None = None  # of documents that are cut, which replace rows in `order`
 
     @property
     def most_rows(self) -> int:
@@ -59,7 +59,7 @@ class Batches:
         return self.lengths is not None or self.bins is not None
 
     def form(self, batch: int, rows: Array) -> BatchForm:
-        """Form of the arrays of some `rows` of a batch: list lengths, or the place of each row in packed rows."""
+        """Form of the arrays of some `rows` of a batch: list lengths, or the position of each row in packed rows."""
         if self.bins is None or self.filled is None:
             return BatchForm(None if self.lengths is None else int(self.lengths[batch]))
         last = int(self.ends[batch]) - 1  # the rows of a batch are in the order of their bins

@@ -1,6 +1,6 @@
 """Turn the rows of epochs, as they are read, into chunks of arrays: each chunk has many whole batches.
 
-Rows keep the order of the files or go through a shuffle buffer; then they are cut into batches of `batch_size` rows, or
+Rows keep the order of the files or go through a shuffle buffer; then batches have `batch_size` rows each, or
 arranged by the lengths of their lists (buckets, packed rows). Where a chunk ends does not change the batches.
 
 Tests: tests/rows/training/test_arrangement.py.
@@ -247,7 +247,7 @@ class Batching:
         return self.epochs.varies or (self._options.arranges and reader.count > 0)
 
     def _refuse_endless(self, reader: EpochReader) -> None:
-        """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are no error."""
+        """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are allowed."""
         worker, workers = self._options.worker or (0, 1)
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
         if reader.count and self._options.cut:

@@ -75,14 +75,14 @@ class Share(NamedTuple):
 
 
 class RowRun(NamedTuple):
-    """A run of the rows of an epoch; it takes the place of a `Share` where these are counted."""
+    """A run of the rows of an epoch; it replaces a `Share` where rows are counted."""
 
     first: int
     last: int
 
     @property
     def workers(self) -> int:
-        """A run is not dealt to several."""
+        """A run is not divided among several workers."""
         return 1
 
     def runs(self, rows: int) -> list[tuple[int, int]]:
@@ -200,7 +200,7 @@ class EpochReader(ABC):
     def resume(self, position: IteratorPosition) -> tuple[list[NumberedBatch], list[NumberedBatch]]:
         """Skip the records before `position`; return the rows of its shuffle buffer, and those waiting, in order.
 
-        Those waiting are no late windows: lengths of their lists decide about batches.
+        Waiting rows are not late windows: the lengths of their lists decide about batches.
         """
         if not position.buffer and not position.waiting:
             return [], []
@@ -220,7 +220,7 @@ class EpochReader(ABC):
         if sum(map(len, pools)) != len(wanted):
             self.raise_error()
             raise ValueError("the state does not fit the files: they have fewer records than it states")
-        # The rows were read in ascending order of their numbers: the rank of a wanted number is the place of its row.
+        # The rows were read in ascending order of their numbers: the rank of a wanted number is the index of its row.
         ranks, buffered = np.argsort(np.argsort(wanted, kind="stable"), kind="stable"), len(position.buffer)
         whole, (buffer, waiting) = NumberedBatch.concat(pools), np.split(ranks, [buffered])
         held = [whole.take(buffer)] if len(buffer) else []

@@ -156,7 +156,7 @@ def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
 
 
 def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]:
-    """Maximum length of each column of lists, by its index, whose lengths only data tells; its schema is inferred."""
+    """Maximum length of each column of lists, by its index, whose lengths the schema does not state."""
     max_lengths, is_declared = dict[int, int | None](), scan.resolved.declares(scan.options.schema_overrides)
     declared_fields = [field for field in scan.schema if is_declared(field.name)]
     declared = {field.name for field in Column.leaf_fields(pa.schema(declared_fields))}

@@ -431,7 +431,7 @@ def iter_arrays(
     source : str, PathLike, Dataset, or list of those
         As in `read_tfrecord`, except file objects, as files are opened in each epoch. A `dataset` has more reading
         options: ``sample`` is the number of records from which the schema is inferred, and with ``ragged=None`` also
-        which lists have one length, and are stacked, where no schema tells: lists of a schema have any length, unless
+        which lists have one length and are stacked; lists of a schema that is given have any length, unless
         it states one; `limit` counts the rows of an epoch, for all workers together, and with it or `offset` files are
         read in order; with ``threads=1``, all work is done in the calling thread. The batches do not depend on it.
     batch_size : int

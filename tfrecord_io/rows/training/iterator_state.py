@@ -123,7 +123,7 @@ class ReadIdentity:
 
     @classmethod
     def from_sources(cls, sources: Sequence[Source], options: IterOptions, selection: Selection) -> Self:
-        """Identity of a read of all records; files are told apart by name and size, so that a folder may be moved.
+        """Identity of a read of all records; files are distinguished by name and size, so that a folder may be moved.
 
         Checksums of shards that a manifest names count, too: the next version has files of the same names, and often of
         the same sizes. Where a list has datasets that select rows, the selections count.
@@ -174,7 +174,7 @@ class ReadIdentity:
     ) -> tuple[int, IteratorPosition]:
         """Seed and position in a state; options that are `free` may have changed.
 
-        ValueError for a value that is no state, or a state of other files, other options or another seed.
+        ValueError for a value that is not a state, or a state of other files, other options or another seed.
         """
         _check_state(state)
         position = IteratorPosition.from_saved(state)
@@ -229,7 +229,7 @@ def have_own_files(scan: Scan, workers: int) -> bool:
 def workers_in_state(state: Mapping[str, Any]) -> int | None:
     """Number of workers among which the rows were split when a state was made; None if any number goes on with it.
 
-    ValueError if the value is no state.
+    ValueError if the value is not a state.
     """
     if isinstance(state, Mapping) and "parts" in state:
         return None

@@ -303,7 +303,7 @@ class StepProgress(Progress):
 
 @dataclass(slots=True)
 class _Window:
-    """Places of the rows of some steps of this worker, in their order."""
+    """Positions of the rows of some steps of this worker, in their order."""
 
     parts: Array  # int64: of each row, or of each row of any step
     rows: Array  # int64: in the order of its part; [steps, rows of a step] where each step has the same parts

@@ -196,7 +196,7 @@ class MixedReader(SequenceReader):
     ) -> NumberedBatch:
         """Put the first `cut` rows of a block in order, and keep the rows of this worker.
 
-        `of_parts` has the rows of each part, `where` their places in the block.
+        `of_parts` has the rows of each part, `where` their positions in the block.
         """
         pools, positions, mixture = list[NumberedBatch](), list[Array](), self._epochs.mixture
         for number, (of_part, places) in enumerate(zip(of_parts, where, strict=True)):
@@ -381,7 +381,7 @@ _READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # rows read by numb
 class BalancedEpochs(SequenceEpochs):
     """Rows of every epoch of a balanced mixture: choices are groups of `Classes`, whose rows are read by number.
 
-    A group is passed over from its first row on, or with a shuffle buffer in a new order in each pass of each epoch.
+    A group is read from its first row on, or with a shuffle buffer in a new order in each pass of each epoch.
     """
 
     def __init__(

@@ -10,7 +10,7 @@ is a sequence of rows, in the order in which they are drawn from its shuffle buf
 3. The rows of a step, lane after lane, are cut into equal runs, one for each rank: a rank reads neighbouring lanes.
 4. Worker w of W of a rank makes every W-th step: with as many turns as workers, each of them has its own parts.
 
-So the place of a row is arithmetic, and no worker has to know what the others read. Laws:
+So the position of a row is arithmetic, and no worker has to know what the others read. Laws:
 
 - The rows of a step are the same for all layouts that take as many rows together (until the first lane ends, where the
   numbers of rows are not known).
@@ -46,7 +46,7 @@ class Seat(NamedTuple):
 
     @property
     def is_alone(self) -> bool:
-        """True if nobody else reads."""
+        """True if there is no other worker."""
         return self.ranks * self.workers == 1
 
     @property

@@ -118,7 +118,7 @@ def read_states(
     """Seed, order and position in a state, or in those of several ranks, of which the most advanced counts.
 
     The order is None where workers have parts of their own, as in states of version 2 of several workers.
-    ValueError for a value that is no state, or a state of other files, other options or another seed.
+    ValueError for a value that is not a state, or a state of other files, other options or another seed.
     """
     all_states = [states] if isinstance(states, Mapping) else list(states)
     if not all_states:

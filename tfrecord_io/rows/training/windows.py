@@ -224,7 +224,7 @@ class _Episodes:
             yield rows[at : at + size], numbers[at : at + size]
 
     def _places(self, steps: Array, rows: Array) -> tuple[Array, Array]:
-        """The places of steps among the values of a column, and which are not beyond an end, where others repeat."""
+        """The positions of steps among the values of a column, and False where a step beyond an end repeats one."""
         last = self.steps[rows][:, None] - 1
         return np.clip(steps, 0, last) + self._first[rows][:, None], (steps >= 0) & (steps <= last)
 

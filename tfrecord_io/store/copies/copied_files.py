@@ -122,7 +122,7 @@ def find(paths: Sequence[str | os.PathLike[str]], storage: StorageOptions, *, al
 
 
 class _ChangedError(Exception):
-    """A dataset was changed, and may have more files, since those were found by which a part is told from a whole."""
+    """A dataset was changed since its files were found, and may have more files than those to be copied."""
 
 
 def _find(

@@ -197,7 +197,7 @@ def _entries(folder: str) -> list[os.DirEntry[str]]:
 def _walk(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str, str, bool]]:
     """Walk a folder, without hidden entries: of each its folder (with a slash), name, and whether it is a folder.
 
-    `within` are that folder and those that it is in; a link to one of these is no folder.
+    `within` are that folder and those that it is in; a link to one of these does not count as a folder.
     """
     for entry in _entries(folder):
         if entry.name.startswith("."):

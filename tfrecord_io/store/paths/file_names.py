@@ -1,4 +1,4 @@
-"""The rules for file names: which ones are TFRecord files, which shard of which family, and what writers call theirs.
+"""The rules for file names: TFRecord files, shards and their families, and the names that writers give to files.
 
 No other module makes, slices or matches such names. Each kind of name that a writer makes has one maker, and in the
 same class one parser, which accepts whatever the maker makes: a manifest that names a file by a name that its parser
@@ -292,7 +292,7 @@ class FileName:
     name : str
         Without a directory.
     folder : str
-        The name of the directory, which tells claims from other files; empty if it does not matter.
+        The name of the directory, which distinguishes claims from other files; empty if it does not matter.
 
     Examples
     --------
@@ -465,7 +465,7 @@ class FileName:
 
     @staticmethod
     def temporary(name: str) -> str:
-        """A new name for a temporary file or folder, to stand beside the file or folder `name`."""
+        """A new name for a temporary file or folder, to stand next to the file or folder `name`."""
         return f".{name[:_MOST_SHOWN]}.{ShardName.new_id()}.tmp"
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The manifests of directories that are read: which files are theirs, in which order, and what they state of each.
+"""The manifests of directories that are read: which files they have, in which order, and what they state of each.
 
 Tests: tests/store/paths/test_manifest_found.py and tests/store/paths/test_manifest.py.
 """
@@ -46,7 +46,7 @@ class _Dataset:
     directory: str  # with its slash
 
     def has_place_of(self, name: str, shard: ShardName) -> bool:
-        """True if a shard has this dataset's name, and stands in its directory or a folder of its partition columns."""
+        """True if a shard has this dataset's name, and is in its directory or a folder of its partition columns."""
         if shard.stem != self.manifest.dataset or not name.startswith(self.directory):
             return False
         folders = name[len(self.directory) :].split("/")[:-1]
@@ -141,7 +141,7 @@ class Manifests:
     def of_many_files(self, directory: str, first: Sequence[Entry] = ()) -> tuple[str, Manifest] | None:
         """The name of the manifest of a directory, with its slash, and the manifest: if it names many files alone.
 
-        None if it names few, there is another manifest beside it, or it cannot be used without looking at the files.
+        None if it names few, another manifest is next to it, or it cannot be used without looking at the files.
         In a bucket, `first` are the first files of the directory, in the order of their names.
         """
         own_name = FileName.manifest(FileName.DIRECTORY_STEM)
@@ -169,7 +169,7 @@ class Manifests:
         return name, manifest
 
     def _list_manifests(self, name: str, parts: str, first: Sequence[Entry]) -> Sequence[Entry]:
-        """Files of a directory in a bucket, among them all manifests beside the manifest `name`, and some parts of it.
+        """Files of a directory in a bucket, among them all manifests next to the manifest `name`, and some parts of it.
 
         None of them if its `first` files show that this manifest names few files.
         """

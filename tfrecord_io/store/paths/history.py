@@ -23,7 +23,7 @@ class History(NamedTuple):
 
     commit: int = 0  # of the last change, which a version of the dataset has
     line: str = ""  # the id of the writing since which no rows were replaced; "": that of the manifest
-    oldest: int = 0  # the first commit that is still told apart: earlier rows count as its own
+    oldest: int = 0  # the first commit that is still distinguished: earlier rows count as its own
     runs: Runs = ()  # of all rows; (): all were there at `oldest`
 
     def runs_of(self, rows: int) -> Runs:
@@ -50,7 +50,7 @@ class History(NamedTuple):
         return self._replace(runs=merge(run for number in order for run in of_files[number])).shorten()
 
     def shorten(self) -> History:
-        """The same with fewer runs, if there are too many: the oldest commits are not told apart any more."""
+        """The same with fewer runs, if there are too many: the oldest commits are not distinguished any more."""
         if len(self.runs) <= _MOST_RUNS:
             return self
         commits = sorted({commit for commit, _ in self.runs})

@@ -42,7 +42,7 @@ class Listing:
 
     @classmethod
     def of_pattern(cls, fs: FileSystem, name: str) -> Listing:
-        """List what matches a name; nothing if the name is no pattern."""
+        """List what matches a name; nothing if the name is not a pattern."""
         return cls(fs, name, fs.glob(name) if has_magic(fs, name) else [])
 
     def without_descriptions(self) -> Listing:

@@ -13,12 +13,12 @@ A dataset that was written with ``partition_by=`` also has "partition_by", the n
 "partition_schema", base64 of an Arrow schema with their types; the paths of its files begin with a folder for each.
 
 A file that was made of one other file, by ``convert(resume=True)``, also has "source": its path, size and version, and
-a digest of the conversion's keywords. One in which several such files were joined has "joined", the list of theirs.
+a digest of the conversion's keywords. One in which several such files were joined has "joined", their names.
 "sources_without_rows" has those of which no file was made. "metadata" has what the caller states about the dataset:
 texts by name. "txn" has the last transaction of each job whose rows are in: its number, and when it was published, in
 seconds since 1970. "history" says which commit added which rows, if there were several, or the files were replaced by
 others with the same rows (`tfrecord_io.store.paths.history`): "commit" is the last one, "line" the id of the writing
-since which no rows were replaced, "oldest" the first commit that is told apart, and "runs" has [commit, rows] for all
+since which no rows were replaced, "oldest" the first distinguished commit, and "runs" has [commit, rows] for all
 rows, in the order of "files".
 
 While a dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
@@ -355,12 +355,12 @@ class Manifest(NamedTuple):
         return [folder for folder in folders if folder not in left]
 
     def files_after(self, gone: Sequence[int], new: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """The files without those of the numbers `gone`; each of `new` takes the place of that of its number."""
+        """The files without those of the numbers `gone`; each of `new` replaces the file of its number."""
         return self._all.replace(gone, new)
 
     @property
     def folders(self) -> set[str]:
-        """The folders of the shards, without a slash; "" for those beside the manifest."""
+        """The folders of the shards, without a slash; "" for those next to the manifest."""
         return set(self._all.folder_names)
 
     @property

@@ -89,7 +89,7 @@ class AllFiles(ABC):
     @property
     @abstractmethod
     def folder_names(self) -> Sequence[str]:
-        """The folders of the files, each once, without a slash; "" for files beside the manifest."""
+        """The folders of the files, each once, without a slash; "" for files next to the manifest."""
 
     @property
     @abstractmethod
@@ -135,7 +135,7 @@ class AllFiles(ABC):
 
     @abstractmethod
     def replace(self, numbers: Sequence[int], files: Sequence[tuple[int, ManifestFile]]) -> ManifestFiles:
-        """Remove the files of these numbers, and put each new file in the place of a removed file.
+        """Remove the files of these numbers, and give each new file the position of a removed file.
 
         `files` has the number of that one before each.
         """
@@ -224,7 +224,7 @@ class ListedFiles(AllFiles):
 
 
 class ReadingOrder:
-    """The numbers of files by their places in the order of reading: by folder, and in each by their numbers.
+    """The numbers of files in the order of reading: by folder, and in each by their numbers.
 
     Parameters
     ----------
@@ -409,7 +409,7 @@ class ManifestColumns(ManyFiles):
     def folders(self) -> tuple[list[str], Array]:
         """The different folders of the files, in the order of their first files, and the number of each file's folder.
 
-        A file beside the manifest is in the folder "".
+        A file next to the manifest is in the folder "".
         """
         folder = self._paths[0] if isinstance(self._paths, tuple) else _split_paths(self._paths)[0].dictionary_encode()
         used = folder.indices.to_numpy()
@@ -868,7 +868,7 @@ def all_files(files: ManifestFiles) -> AllFiles:
 
 
 def _places_of(names: pa.StringArray, wanted: pa.StringArray) -> Array:
-    """The places of the names that are among those wanted."""
+    """The indices of the names that are among those wanted."""
     import pyarrow.compute as pc
 
     return np.flatnonzero(pc.is_in(names, wanted).to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""The files of a large dataset in parts: objects beside the manifest, which names them, and the last files itself.
+"""The files of a large dataset in parts: objects next to the manifest, which names them, and the last files itself.
 
 A part is written once, under a name of its own, and never changed: ``_MANIFEST/<id>.arrow.zst`` for the dataset
 ``part``, ``_MANIFEST-train/<id>.arrow.zst`` for ``train``. It is a stream of Arrow IPC, compressed as a whole by zstd,
@@ -49,7 +49,7 @@ M = TypeVar("M")
 _MOST_RAW = 64 * MIB  # of a part, unpacked
 _SCHEMA = pa.schema(
     {
-        "folder": pa.dictionary(pa.int32(), pa.string()),  # without a slash at the end; "" beside the manifest
+        "folder": pa.dictionary(pa.int32(), pa.string()),  # without a slash at the end; "" next to the manifest
         "name": pa.string(),
         "records": pa.int64(),
         "bytes": pa.int64(),
@@ -60,7 +60,7 @@ _LOOKS = 40  # at a manifest whose parts are replaced again and again
 
 
 class ManifestPart(NamedTuple):
-    """The facts of a part that stand in the manifest."""
+    """The facts of a part that the manifest states."""
 
     id: str  # of 16 hex digits
     files: int

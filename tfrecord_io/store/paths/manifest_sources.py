@@ -169,7 +169,7 @@ class ManifestSources(Sources):
     ----------
     dataset : _Dataset
     picked : range or ndarray of int64
-        The places of the files in the order of reading all; or, `by_number`, their numbers in the manifest, which are
+        Positions of the files in the order of reading all; or, `by_number`, their numbers in the manifest, which are
         known without the order of all. Both are in the order of reading.
     """
 

@@ -2,7 +2,7 @@
 
 `PathSearch.entries` tries the forms of a path in their order, a method for each.
 
-Tests: tests/store/paths/test_resolve.py, and test_resolve_….py beside it.
+Tests: tests/store/paths/test_resolve.py, and test_resolve_….py next to it.
 """
 
 from __future__ import annotations

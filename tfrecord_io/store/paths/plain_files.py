@@ -135,7 +135,7 @@ class PathMatch(NamedTuple):
 def tfds_descriptions(fs: FileSystem, listing: Sequence[Entry]) -> set[str]:
     """The names in a listing of the files by which TFDS describes a dataset, which are JSON, and no data.
 
-    A file of such a name that says nothing of TFDS, and is not beside the other one, may be data.
+    A file of such a name that says nothing of TFDS, and is not next to the other one, may be data.
     """
     by_name = {entry.basename: entry for entry in listing if entry.basename in (Source.TFDS_FEATURES, Source.TFDS_INFO)}
     if len(by_name) == 1 and Source.TFDS_FEATURES in by_name:

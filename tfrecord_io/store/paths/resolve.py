@@ -8,7 +8,7 @@ begin with a record. Next to files with such names, those are not read; in a loc
 
 `resolve_inputs` takes a local file of exactly this name as it is, and looks other paths up by a `PathSearch`.
 
-Tests: tests/store/paths/test_resolve.py, and test_resolve_….py beside it.
+Tests: tests/store/paths/test_resolve.py, and test_resolve_….py next to it.
 """
 
 from __future__ import annotations

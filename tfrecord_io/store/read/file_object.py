@@ -97,7 +97,7 @@ class StoredFile:
     """A file of a remote filesystem, read by the filesystem's own file object, whose errors may be of any library.
 
     After a transient error the file is opened again and read on from the same byte, as it is if it ends before `size`,
-    its size if that is known. `open_file` is told whether it was open before, and then checks that its version is the
+    its size if that is known. `open_file` is passed whether it was open before, and then checks that its version is the
     same. With `in_order`, it cannot seek: what was read before is read again.
     """
 

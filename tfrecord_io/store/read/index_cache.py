@@ -17,7 +17,7 @@ def cached_path(path: str) -> str:
 
 
 def place_for(path: str, suffix: str) -> str:
-    """The path to write an index of a local file to: beside the file, or in the cache if its folder is read-only."""
+    """The path to write an index of a local file to: next to the file, or in the cache if its folder is read-only."""
     beside = path + suffix
     if _is_writable(os.path.dirname(path) or "."):
         return beside

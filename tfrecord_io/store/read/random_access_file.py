@@ -92,7 +92,7 @@ class RandomAccessFile(Closing):
     @property
     @abstractmethod
     def version(self) -> str:
-        """Version of the content, as ``name=value``; empty if nothing tells versions apart."""
+        """Version of the content, as ``name=value``; empty if versions cannot be distinguished."""
 
     @property
     def identity(self) -> dict[str, int]:

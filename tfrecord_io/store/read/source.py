@@ -228,7 +228,7 @@ class Source:
     records that begin in it.
     """
 
-    TFDS_FEATURES: ClassVar = "features.json"  # this and the next are what TFDS writes beside the files of a dataset
+    TFDS_FEATURES: ClassVar = "features.json"  # this and the next are what TFDS writes next to the files of a dataset
     TFDS_INFO: ClassVar = "dataset_info.json"
 
     _COMPARED: ClassVar = (
@@ -680,7 +680,7 @@ class Source:
     def index_place(self, suffix: str) -> tuple[Any, str]:
         """The fsspec filesystem, None for a local file, and the name to write an index to.
 
-        It is beside the file; of a local file in a read-only folder, in the user's cache.
+        It is next to the file; of a local file in a read-only folder, in the user's cache.
         """
         if self.remote is not None:
             fs, name = self.remote

@@ -262,7 +262,7 @@ class _Grown(ChangeById):
 def _history_of_grown(manifest: Manifest, kept: ManifestFiles, added: int) -> History | None:
     """The history of a dataset after files were kept, dropped, and added with so many rows.
 
-    After rows were replaced, it begins anew: a reader of the rows before has rows that are not there any more.
+    After rows were replaced, it begins again: a reader of the earlier rows has rows that do not exist any more.
     """
     if manifest.is_begun:
         return manifest.history

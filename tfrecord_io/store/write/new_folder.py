@@ -138,7 +138,7 @@ class _LocalFolder(NewFolder):
 
 @contextmanager
 def _errors_of(path: str) -> Iterator[None]:
-    """Raise each OSError with the file's final path in place of a temporary one or none."""
+    """Raise each OSError with the file's final path instead of a temporary one or none."""
     try:
         yield
     except OSError as error:

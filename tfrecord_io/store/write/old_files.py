@@ -1,4 +1,4 @@
-"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced theirs.
+"""The earlier files of a dataset, to be removed by a writer once its manifest has replaced the earlier one.
 
 Tests: tests/store/write/test_change.py.
 """

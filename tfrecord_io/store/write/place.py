@@ -56,7 +56,7 @@ class Place(ABC):
     """A directory (with a slash), and the manifest `name` of one dataset there. Names of shards may have folders."""
 
     replaces_damaged = False  # whether a manifest that cannot be used names no file, and is not an error
-    takes_incomplete = False  # whether the manifest of an incomplete dataset is no error
+    takes_incomplete = False  # whether the manifest of an incomplete dataset is accepted
     is_exclusive = False  # whether other writers are kept away now
     # Whether threads may open and write shards at the same time; also the shards of a new dataset are staged, as moves
     # are renames; and a loss of power takes what was not synced.
@@ -97,7 +97,7 @@ class Place(ABC):
         """The file without which a writing cannot remove files of a version; None if none is needed.
 
         It is where a version is one of contents, which another writer may write again, so that no condition of a
-        removal tells them apart: whoever replaces the manifest of the writing removes its fence before anything else.
+        removal distinguishes them: a writer that replaces the manifest of a writing removes its fence first.
         """
         return None
 
@@ -201,7 +201,7 @@ class Place(ABC):
     def update(self, change: NextManifest, is_done: Callable[[Manifest], bool]) -> tuple[Manifest | None, Manifest]:
         """Replace the manifest by the result of `change`, in one step; returns the old and the new manifest.
 
-        If a response is lost, `is_done` tells whether a manifest has the change.
+        If a response is lost, `is_done` returns whether a manifest has the change.
         """
         with self.alone(required=False):
             old, new, arranged = ask_again(self.read, partial(self._change, change))
@@ -284,7 +284,7 @@ class Place(ABC):
         """The ids of the parts that the manifest needs: no other part that is there now will ever be needed.
 
         A writer may have stored one, and be about to name it. So the manifest is replaced by itself before: a writer
-        that has read the one before is refused, and stores others. Without a manifest, only the age of a part tells.
+        that has read the one before is refused, and stores others. Without a manifest, only the age of a part decides.
         """
         self.takes_incomplete = True
         with self.alone():

@@ -91,7 +91,7 @@ class RemotePlace(Place):
     def _is_renamed(self, staged: str, name: str, size: int | None) -> bool:
         """True if a shard has its final name: from before, by a request whose answer was lost, or by another writer.
 
-        In an object store, whose copies keep the staged shard, only a name with an id tells that nobody else stored it.
+        In an object store, whose copies keep the staged shard, only an id in the name shows that no other stored it.
         """
         if self._is_object_store and not ShardName.id_in(name):
             return False
@@ -349,7 +349,7 @@ class S3Place(ConditionalPlace):
         self._try(partial(self._call, "put_object", Body=self._fence.encode()), self._key_of(self._fence))
 
     def remove(self, name: str, version: str | None = None) -> None:
-        """See `Place.remove`: a copy of the fence takes the place of the file, and is removed by its own ETag."""
+        """See `Place.remove`: a copy of the fence replaces the file, and is removed by its own ETag."""
         if version is None or self._fence is None:
             super().remove(name, version)
             return

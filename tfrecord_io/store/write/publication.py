@@ -63,7 +63,7 @@ class WrittenShard:
 
 
 def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
-    """The place of the dataset `stem`; `directory` ends with a slash."""
+    """The `Place` of the dataset `stem`; `directory` ends with a slash."""
     manifest = directory + FileName.manifest(stem)
     if is_remote(fs):
         from tfrecord_io.store.write.place_remote import remote_place  # imports fsspec
@@ -814,7 +814,7 @@ class Publication:
     def _leave(self, current: Manifest) -> list[str]:
         """List the numbered shards in another writer's manifest, so that the next writer removes them; returns all.
 
-        Only the writer of a manifest removes such files, as whoever replaces it removes its fence.
+        Only the writer of a manifest removes such files, as a writer that replaces it removes its fence.
         """
         numbered = sorted(filter(self.old.is_numbered, self._stored))
         self._state([name for name in numbered if name in self.old.versions], current)

@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 
 class Replacement:
-    """New shards that replace shards of a dataset; the others keep their place in it.
+    """New shards that replace shards of a dataset; the others keep their position in it.
 
     Each new shard is opened by its number, written, and made a shard by `written_shard`; then the publication publishes
     them.
@@ -168,7 +168,7 @@ class ReplaceableDataset:
         *,
         sorts: bool = False,
     ) -> Replacement:
-        """Begin to write new shards, each in the place of the first of the files that it replaces.
+        """Begin to write new shards, each at the position of the first of the files that it replaces.
 
         They must have the records of these, without those that are `removed`, by their numbers among them, in
         ascending order. Shards that are `dropped` are taken out of the dataset. With `sorts`, the manifest names all
@@ -192,7 +192,7 @@ class ReplaceableDataset:
 
 @dataclass(frozen=True, slots=True)
 class NewShard:
-    """A shard in the place of the first of the `files` that it replaces."""
+    """A shard at the position of the first of the `files` that it replaces."""
 
     files: tuple[ManifestFile, ...]
     runs: Runs  # of the rows that it must have, by the commits that added them
@@ -219,7 +219,7 @@ def _new_paths(new: Sequence[NewShard], stem: str, id: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ReplaceShards(ChangeById):
-    """`new` shards, each in the place of the first that it replaces in the dataset of a manifest; some are `dropped`.
+    """`new` shards, each at the position of the first shard that it replaces; some shards are `dropped`.
 
     `verb` says in messages what is done to the dataset. With `sorts`, many shards are named in the order of reading.
     """

@@ -83,7 +83,7 @@ class ResumeJournal:
         """The path, size and version of a file.
 
         That of a shard that a manifest names has no time of its last change, which its writer changes when it gives a
-        staged shard its name; the manifest tells whether it was replaced. One in a bucket that was not looked up, as
+        staged shard its name; the manifest shows whether it was replaced. One in a bucket that was not looked up, as
         those of large datasets, has the checksum that the manifest states.
 
         Raises

@@ -63,7 +63,7 @@ class EpisodeGroups:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """ValueError if it is no path of groups.
+        """ValueError if it is not a path of groups.
 
         >>> EpisodeGroups.parse("data/*").fixed
         'data/'

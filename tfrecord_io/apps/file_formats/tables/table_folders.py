@@ -80,7 +80,7 @@ def write_table_folder(source: Any, target: Any, format: Format, keywords: dict[
     FeatureNotFoundError, EncodeError
         A column of `partition_by` does not exist; or the format, or the name of a folder, cannot hold a column.
     SchemaError
-        Rows of other columns would be appended to files that state theirs.
+        Rows of other columns would be appended to files that state their columns.
     """
     assert format.writer is not None
     of_folder = {key: keywords.pop(key) for key in (*FOLDER_OPTIONS, "mode") if key in keywords}
@@ -240,7 +240,7 @@ def _refuse_unnamed(batch: pa.RecordBatch, columns: list[str]) -> pa.RecordBatch
 
 
 def _rows_of_bytes(batches: Iterator[pa.RecordBatch], size: int) -> tuple[list[pa.RecordBatch], int]:
-    """The first batches, and how many rows like theirs take so many bytes."""
+    """The first batches, and how many such rows take so many bytes."""
     first, size_so_far = list[pa.RecordBatch](), 0
     for batch in batches:
         first.append(batch)

@@ -1,4 +1,4 @@
-"""Several files of a table beside each other, whose names a target states: ``train-{0000..0007}.tar``, ``x@8.parquet``.
+"""Several files of a table in one folder, whose names a target states: ``train-{0000..0007}.tar``, ``x@8.parquet``.
 
 Tests: tests/apps/file_formats/tables/test_table_shards.py.
 """

@@ -48,7 +48,7 @@ class Companions:
 
 @dataclass(slots=True, repr=False)
 class _NoCompanions(Companions):
-    """In the place of the companions of a feature that has none, whatever the features named like them are."""
+    """Instead of the companions of a feature that has none, whatever the features named like them are."""
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         shape, dtype = ShapeSource.companions(self.feature)

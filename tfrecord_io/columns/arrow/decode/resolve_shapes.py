@@ -1,4 +1,4 @@
-"""Decide the types of columns of arrays whose shape or dtype stands in other features, by the first records.
+"""Decide the types of columns of arrays whose shape or dtype is stored in other features, by the first records.
 
 `tfrecord_io.tensor` leaves such a field open. `plan_scan` closes it: a tensor of one shape if all records of the sample
 state the same, else one whose dimensions vary. Tests: tests/laws/test_shapes_from_features.py.
@@ -80,7 +80,7 @@ class OpenShapes:
         if not open_columns:
             return options
         if glob := next((column.column for column in open_columns if is_glob(column.column)), None):
-            reason = "the shapes of several columns cannot stand in the same features"
+            reason = "the shapes of several columns cannot be stored in the same features"
             raise SchemaError(reason, feature=glob, hint="name each column")
         columns = _sampled_columns(open_columns, options, sources, decode_sample)
         closed = _closed_fields(open_columns, lambda column: column.close(columns, options))
@@ -267,7 +267,7 @@ class _OpenColumn:
         return self.field.feature or self.column
 
     def put_into(self, owner: Field, closed: Field) -> Field:
-        """The field of the column with the decided field in the place of this one."""
+        """The field of the column with the decided field instead of this one."""
         if not self.path:
             return closed
         part, source = closed.to_arrow(), closed.shape_source

@@ -1,6 +1,6 @@
 """The shapes of arrays that features of other programs state, such as ``height`` and ``width``: read for all rows.
 
-`StatedShapes` takes the place of `tfrecord_io.columns.arrow.decode.companion_checks.Companions` in a column of tensors.
+`StatedShapes` replaces `tfrecord_io.columns.arrow.decode.companion_checks.Companions` in a column of tensors.
 
 Tests: tests/laws/test_shapes_from_features.py and tests/columns/arrow/decode/test_batch_builder_forms.py.
 """
@@ -289,7 +289,7 @@ def _plain_sizes(column: ColumnBuffers | None) -> Array | None:
 
 
 def _sizes(column: ColumnBuffers | None, name: str, rows: int, count: int) -> tuple[Array, Array]:
-    """A feature's sizes, int64 [rows, count], and which rows have them; a RowFault where they are no such sizes."""
+    """A feature's sizes, int64 [rows, count], and which rows have them; a RowFault where they are not sizes."""
     if column is None or is_nothing(column):
         return np.zeros((rows, count), np.int64), np.zeros(rows, bool)
     if column.kind is not Kind.INT64 or column.others or column.steps is not None:

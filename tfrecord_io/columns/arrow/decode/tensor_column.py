@@ -100,7 +100,7 @@ class TensorColumn:
         return tensors_to_column(TensorValues(self._element, values, offsets, shape), column.rows, self._type)
 
     def _counts(self, column: ColumnBuffers) -> Array:
-        """The number of values of each row; of bytes that are no whole number of values, as a fraction."""
+        """The number of values of each row; of bytes that are not a whole number of values, as a fraction."""
         if column.kind is Kind.BYTES:
             sizes = np.diff(slots(column)[0])
             return sizes if self._element.itemsize == 1 else sizes / self._element.itemsize

@@ -111,7 +111,7 @@ def _check_categories(values: pa.Array, leaf: Leaf) -> None:
     from tfrecord_io.columns.arrow.casts import collide_as_float32
 
     if leaf.encoding == LIST and collide_as_float32(values):
-        reason = "two of its categories are equal as float32, so their rows could not be told apart"
+        reason = "two of its categories are equal as float32, so their rows could not be distinguished"
         raise EncodeError(
             reason,
             feature=leaf.feature,

@@ -70,7 +70,7 @@ def dense(values: Any) -> Any:
 
 
 def no_column(values: Any, name: str | None = None) -> EncodeError:
-    """The error for a value that is no column."""
+    """The error for a value that is not a column."""
     advice = "pass an array or a list, with an item for each row; or dicts, one for each row"
     return EncodeError(f"a column is an array or a list, not {type(values).__name__}", feature=name, hint=advice)
 

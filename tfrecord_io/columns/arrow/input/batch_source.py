@@ -1,6 +1,6 @@
 """Open any tabular input as a stream of record batches of one schema.
 
-`open_input` takes the data of a write call and returns a `BatchSource`; what is no table raises TypeError. By way of
+`open_input` takes the data of a write call and returns a `BatchSource`; what is not a table raises TypeError. By way of
 `_open`, which tries the forms in order, it goes to one function for each form, `_source_of_…` here or in ``from_….py``.
 
 Tests: tests/columns/arrow/input/test_batch_source.py, and a file for each ``from_….py``.

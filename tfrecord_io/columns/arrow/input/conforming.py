@@ -187,7 +187,7 @@ def _take_shapes(column: pa.Field, stored: pa.Field) -> pa.Field:
 
 
 def _may_take_shapes(column: pa.Field, stored: pa.Field) -> bool:
-    """True if arrays of `column` can be stored as those of `stored`, whose shapes stand in features."""
+    """True if arrays of `column` can be stored as those of `stored`, whose shapes are stored in features."""
     if ShapeSource.entry_of(stored.metadata or {}) is None or ShapeSource.entry_of(column.metadata or {}) is not None:
         return False
     are_lists = is_list_like(column.type)

@@ -255,7 +255,7 @@ def _dense(frame: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
 
 
 def _nulls_at(table: pa.Table, columns: list[int]) -> pa.Table:
-    """The table with columns of nulls in the place of those that are not converted yet."""
+    """The table with columns of nulls for those that are not converted yet."""
     nulls = pa.chunked_array([pa.nulls(table.num_rows)])
     return replace_columns(table, {at: (table.field(at).with_type(pa.null()), nulls) for at in columns})
 

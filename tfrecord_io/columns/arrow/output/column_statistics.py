@@ -210,7 +210,7 @@ def _merge_extremes(ends: tuple[Any, Any], further: Iterable[Any]) -> tuple[Any,
 
 
 class _ShortText(str):
-    """A short text in place of a large value."""
+    """A short text that stands for a large value."""
 
     __slots__ = ()
 

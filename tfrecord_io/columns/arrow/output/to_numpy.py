@@ -110,7 +110,7 @@ class Ragged:
 
     @property
     def step_bytes(self) -> int:
-        """Bytes of the shape that `pad_shapes` has for each place of a list."""
+        """Bytes of the shape that `pad_shapes` has for each item of a list."""
         return 0
 
     def lengths_of(self, begin: int, end: int) -> Array:

@@ -112,7 +112,7 @@ class TfdsInfo:
         if format is not None and format.content is not None:
             return format
         reason = f"its files are of the format '{printable(self.file_format, 60)}', not TFRecord or ArrayRecord"
-        hint = hint_cli = "TFDS writes it anew as TFRecord or ArrayRecord, which both are read"
+        hint = hint_cli = "TFDS writes it again as TFRecord or ArrayRecord, both of which can be read"
         if format is not None:
             files = f"{self.path.rpartition('/')[0]}/*.{format.name}-*"
             way = "reads its columns as they are stored"

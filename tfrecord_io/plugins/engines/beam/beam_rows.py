@@ -47,8 +47,8 @@ class RowForm:
     """Rows of Beam with a schema that has the columns of an Arrow schema.
 
     Unsigned integers and int8 are wider ones, uint64 are decimals; categories are their values, and tensors nested
-    lists. SchemaError for a column without an equivalent: a name that is no identifier, a time of day, a duration, a
-    time in nanoseconds.
+    lists. SchemaError for a column without an equivalent: a name that is not an identifier, a time of day, a duration,
+    a time in nanoseconds.
     """
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -82,7 +82,7 @@ def _fields_form(fields: Sequence[pa.Field], path: str) -> tuple[Any, list[_Conv
         name, where = field.name, f"{path}{field.name}"
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             reason = "a field of Beam's rows has a name of letters, digits and underscores that begins with a letter"
-            raise SchemaError(f"{reason}, and is no keyword of Python", feature=where, hint=_INSTEAD)
+            raise SchemaError(f"{reason}, and is not a keyword of Python", feature=where, hint=_INSTEAD)
         beam_type, convert = _form(field, where)
         typed.append((name, Optional[beam_type] if field.nullable else beam_type))  # noqa: UP045
         converters.append(convert)
