@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, pairwise
 from math import lcm
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -314,6 +314,17 @@ class _Window:
     lacks: int | None = None  # the part that ended before the last one of these steps
 
 
+class _KnownRows(NamedTuple):
+    """Rows of a turn that can be drawn, by their positions."""
+
+    at: Array  # int64: positions, relative to the first
+    parts: Array  # int64
+    rows: Array  # int64: in the order of the part
+    end: int  # position up to which rows are known
+    ended: bool  # True if no rows follow
+    lacks: int  # the part whose rows failed at the end; -1 if none did
+
+
 class LaneBatching(Batching):
     """Turns the rows of all epochs into chunks of arrays, of the steps of one worker.
 
@@ -340,11 +351,23 @@ class LaneBatching(Batching):
         self._of_parts = options.changed(worker=None, uneven="keep", parts=None, state=None)
         super().__init__(source.epochs(self._of_parts, seed), representation, options, seed)
         self._step = self._batch_size * seat.ranks  # rows of a full step, of all ranks
+        self._reads_all = self._has_gaps(order, seat)
         # Each lane has a part of the shuffle buffer.
         self._lane_buffer = -(-options.shuffle_buffer // order.lanes)
         self._boundaries = KnownBoundaries()  # of byte ranges, which all epochs have in common
         self._lanes = LaneReader()
         self._lacks: int | None = None  # the part whose rows ended too early
+
+    def _has_gaps(self, order: Order, seat: Seat) -> bool:
+        """True if a worker may have no row in a step, and rows in a later one, as some lanes have ended.
+
+        It would take the later step at once, and its state would count steps that others have not taken. So it reads
+        all lanes, to fill steps with the rows that there are. `plan_order` makes orders without gaps.
+        """
+        if order.sizes is not None or seat.is_alone:
+            return False
+        lacks_lanes = order.lanes > self._step if seat.ranks == 1 else self._step % order.lanes != 0
+        return lacks_lanes or order.turns not in (1, seat.workers)
 
     def chunks(self, position: Any) -> Generator[ArrayChunk]:
         """All chunks from a position on; ValueError if the epochs never end, and have no batch of this worker."""
@@ -355,8 +378,7 @@ class LaneBatching(Batching):
             with closing(lanes):
                 self._epoch, self._marks, self._lacks = position.epoch, position.marks, None
                 self._parts = self._parts_of(position.epoch)
-                make = self._batches_of_parts if self._options.arranges else self._chunks_of_steps
-                for chunk in make(position):
+                for chunk in self._epoch_chunks(position):
                     drawn_rows += chunk.rows
                     count += chunk.rows if chunk.kept is None else len(chunk.kept)
                     yield chunk
@@ -374,6 +396,12 @@ class LaneBatching(Batching):
                         self._refuse_endless(lanes)
                     return
             position = self._order.begin(position.epoch + 1, self._seat.worker)
+
+    def _epoch_chunks(self, position: OrderPosition) -> Iterator[ArrayChunk]:
+        """The chunks of one epoch."""
+        if not self._options.arranges:
+            return self._chunks_of_steps(position)
+        return self._batches_of_all_parts(position) if self._reads_all else self._batches_of_parts(position)
 
     def _epochs_differ(self, reader: EpochReader) -> bool:
         return self._order.parts > 1 or super()._epochs_differ(reader)  # each epoch deals files to parts anew
@@ -434,6 +462,8 @@ class LaneBatching(Batching):
     def _own_parts(self, position: OrderPosition) -> Array:
         """The parts of all rows that this worker takes, until its steps repeat the same parts: int64."""
         order, workers = self._order, self._seat.workers
+        if self._reads_all:
+            return np.arange(order.parts)
         period = lcm(order.turns * order.steps_at_once(self._step), workers)
         steps = np.arange(position.ahead, position.ahead + period, workers)
         if (whole := order.whole_steps(position, self._step)) is not None:
@@ -468,7 +498,8 @@ class LaneBatching(Batching):
                     yield chunk
                     if error is not None:
                         return
-            elif self._seat.workers == 1 and self._ends_epoch(window):  # a rank without a row has taken the step, too
+            if self._seat.workers == 1 and self._is_last(window) and not window.sizes[-1]:
+                # A rank without a row of the last step has taken the step, too.
                 end = _BatchProgress(self._order, self._order.begin(self._epoch + 1, self._seat.worker), {})
                 yield ArrayChunk(0, [], end, ends_epoch=True)
             position, self._lacks = window.after, window.lacks
@@ -511,8 +542,9 @@ class LaneBatching(Batching):
             steps_at_once = max(rows_at_once * seat.workers // self._batch_size, fewest * order.parts // size + period)
             whole = None if whole is None else min(whole, steps_at_once)
             is_filled = order.sizes is None and seat.is_alone and order.turns == 1
-            if is_filled and any(lane.ended for lane in lanes.values()):
-                window = self._filled_window(position, lanes, steps_at_once)
+            if (is_filled or self._reads_all) and any(lane.ended for lane in lanes.values()):
+                fill = self._filled_window if order.turns == 1 else self._filled_step
+                window = fill(position, lanes, steps_at_once)
             else:
                 window = self._full_window(position, lanes, whole, at_once=at_once, most=steps_at_once)
             if window is None:
@@ -520,7 +552,7 @@ class LaneBatching(Batching):
             of_window = self._lanes_of(window.parts, position)
             if of_window.keys() - lanes.keys():
                 lanes |= of_window
-            elif window.after.taken != position.taken or window.lacks is not None:
+            elif window.after != replace(position, marks={}) or window.lacks is not None:
                 return window
             else:
                 fewest *= 2
@@ -603,7 +635,7 @@ class LaneBatching(Batching):
             parts[of_turn], rows[of_turn] = places
         return parts, rows
 
-    def _exist(self, parts: Array, rows: Array, lanes: dict[int, Lane]) -> Array | None:
+    def _exist(self, parts: Array, rows: Array, lanes: Mapping[int, Lane]) -> Array | None:
         """True for rows before the end of their lane; None if all rows are."""
         if not any(lane.ended for lane in lanes.values()):
             return None
@@ -613,46 +645,98 @@ class LaneBatching(Batching):
         exist = rows < ends[parts]
         return None if exist.all() else exist
 
-    def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
-        """Steps of a process alone, which fills its batches across places that are empty."""
-        order, size, begin = self._order, self._step, position.taken[0]
+    def _known_rows(self, position: OrderPosition, turn: int, lanes: Mapping[int, Lane], most: int) -> _KnownRows:
+        """The rows of a turn from a position on, of at most so many positions: those that can be drawn."""
+        order, begin, first_part = self._order, position.taken[turn], turn * self._order.lanes
         last, limits = begin, list[tuple[int, int]]()  # positions that lack a row, and the part if none will follow
-        for part, lane in lanes.items():
-            row = lane.drawn + lane.available
+        of_turn = {part: lane for part, lane in lanes.items() if part // order.lanes == turn}
+        for part, lane in of_turn.items():
+            number, row = part - first_part, lane.drawn + lane.available
             if lane.ended:
-                last = max(last, order.position_of(0, part, row - 1) + 1)
+                last = max(last, order.position_of(turn, number, row - 1) + 1)
             if not lane.ended or lane.failed:
-                limits.append((order.position_of(0, part, row), part if lane.failed else -1))
-        is_last = all(lane.ended for lane in lanes.values())
-        end, lacks = min([*limits, *([(last, -1)] if not limits else []), (begin + most * size, -1)])
-        ended, end = lacks >= 0 or (is_last and end >= last), max(begin, end)
-        numbers, rows = order.places(0, begin, end)
-        exist = self._exist(numbers, rows, lanes)
+                limits.append((order.position_of(turn, number, row), part if lane.failed else -1))
+        end, lacks = min([*limits, *([(last, -1)] if not limits else []), (begin + most, -1)])
+        ended = lacks >= 0 or (all(lane.ended for lane in of_turn.values()) and end >= last)
+        numbers, rows = order.places(turn, begin, max(begin, end))
+        parts = numbers + first_part
+        exist = self._exist(parts, rows, lanes)
         at = np.arange(len(rows)) if exist is None else np.flatnonzero(exist)
-        if ended and not len(at) and lacks < 0:
+        return _KnownRows(at, parts[at], rows[at], end=max(0, end - begin), ended=ended, lacks=lacks)
+
+    def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
+        """Steps of a worker that reads all lanes, which are filled across empty positions; of a single turn."""
+        order, size = self._order, self._step
+        known = self._known_rows(position, 0, lanes, most * size)
+        count = len(known.at)
+        steps = -(-count // size) if known.ended and not self._options.drop_last else count // size
+        if known.ended and not steps and known.lacks < 0:  # rows that are left are dropped
             return None
-        count = len(at) // size * size
-        steps = -(-len(at) // size) if ended and not self._options.drop_last else count // size
-        at = at[: steps * size]
-        step_of = np.arange(len(at)) // size
-        ordered = at[np.argsort(step_of * order.lanes + numbers[at], kind="stable")]
-        sizes = np.bincount(step_of, minlength=steps)
-        last = at[np.cumsum(sizes) - 1].tolist() if steps else []
-        if ended and steps:
-            last[-1] = max(last[-1], end - begin - 1)
-        ends = [replace(position, taken=(begin + place + 1,), marks={}) for place in last]
-        after = ends[-1] if ends else position
-        if lacks < 0 and ended and not ends:  # rows that are dropped
-            return None
+        step_of = np.arange(min(count, steps * size)) // size
+        ordered = np.argsort(step_of * order.lanes + known.parts[: len(step_of)], kind="stable")
+        ends = known.at[np.cumsum(np.bincount(step_of, minlength=steps)) - 1].tolist() if steps else []
+        if known.ended and steps:
+            ends[-1] = max(ends[-1], known.end - 1)
+        taken = [order.after(position, 0, place + 1) for place in ends]
+        after = taken[-1] if taken else replace(position, marks={})
+        own, run = np.arange(position.ahead, steps, self._seat.workers), self._run_of_filled(position, len(step_of))
         return _Window(
-            numbers[ordered],
-            rows[ordered],
-            sizes=sizes,
-            steps=np.arange(steps),
-            after=after,
-            taken=ends,
+            known.parts[ordered[run]],
+            known.rows[ordered[run]],
+            sizes=np.bincount(step_of[run], minlength=steps)[own],
+            steps=own,
+            after=replace(after, ahead=(position.ahead - steps) % self._seat.workers),
+            taken=[taken[step] for step in own],
+            lacks=known.lacks if known.lacks >= 0 else None,
+        )
+
+    def _filled_step(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
+        """A step of a worker that reads all lanes: of the rows of a turn, and then of those of the next ones."""
+        order, lacks = self._order, -1
+        parts, rows, taken, left = list[Array](), list[Array](), list(position.taken), self._step
+        for turn in ((position.turn + ahead) % order.turns for ahead in range(order.turns)):
+            known = self._known_rows(position, turn, lanes, most * self._step)
+            chosen = known.at[:left]
+            is_whole = len(chosen) < len(known.at) or len(chosen) == left
+            if not is_whole and not known.ended:  # more rows have to be read
+                return self._empty_window(position)
+            taken[turn] += known.end if known.ended and len(chosen) == len(known.at) else int(chosen[-1]) + 1
+            parts.append(known.parts[: len(chosen)])
+            rows.append(known.rows[: len(chosen)])
+            left -= len(chosen)
+            if not left or known.lacks >= 0:
+                lacks = known.lacks if left else -1
+                break
+        count = self._step - left
+        if lacks < 0 and (not count or (left and self._options.drop_last)):
+            return None
+        after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(taken), marks={})
+        run = self._run_of_filled(position, count)
+        all_parts, all_rows = np.concatenate(parts), np.concatenate(rows)
+        ordered = np.argsort(all_parts, kind="stable")[run]
+        own = np.zeros(0 if position.ahead else 1, np.int64)
+        return _Window(
+            all_parts[ordered],
+            all_rows[ordered],
+            sizes=np.array([len(ordered)])[: len(own)],
+            steps=own,
+            after=replace(after, ahead=(position.ahead - 1) % self._seat.workers),
+            taken=[after][: len(own)],
             lacks=lacks if lacks >= 0 else None,
         )
+
+    def _run_of_filled(self, position: OrderPosition, rows: int) -> Array:
+        """True for the rows of this worker among the rows of some steps, of which the last one may not be full."""
+        rank, ranks, _, workers = self._seat
+        step, at = np.divmod(np.arange(rows), self._step)
+        sizes = np.minimum(self._step, rows - step * self._step)
+        is_own_run = (at >= sizes * rank // ranks) & (at < sizes * (rank + 1) // ranks)
+        return is_own_run & (step % workers == position.ahead)
+
+    @staticmethod
+    def _empty_window(after: OrderPosition) -> _Window:
+        nothing = np.empty(0, np.int64)
+        return _Window(nothing, nothing, sizes=nothing, steps=nothing, after=replace(after, marks={}))
 
     def _last_window(self, position: OrderPosition) -> _Window | None:
         """A step that is not full, where the numbers of rows are known."""
@@ -665,8 +749,7 @@ class LaneBatching(Batching):
         rows_taken = position.taken[turn]
         drops = count < self._step and self._options.drop_last
         if position.ahead or drops:
-            nothing = np.empty(0, np.int64)
-            return _Window(nothing, nothing, sizes=nothing, steps=nothing, after=after)
+            return self._empty_window(after)
         lanes, rows = order.places(turn, rows_taken, rows_taken + count)
         by_lane = np.argsort(lanes, kind="stable")
         low, high = seat.run_of_last(count, self._options.uneven)
@@ -697,6 +780,9 @@ class LaneBatching(Batching):
             lane.fill(until - lane.drawn)
             lanes.append(lane)
             counts.append(min(lane.available, until - lane.drawn))
+        if self._reads_all:  # rows that other ranks take
+            for part, lane in self._lanes.lanes.items():
+                lane.skip(int(rows_before[part]) if part not in opened else 0)
         if not window.rows.size:
             return None
         firsts = np.array([lane.drawn for lane in lanes], np.int64)
@@ -720,9 +806,10 @@ class LaneBatching(Batching):
         batches = None
         if len(indices) != len(ends) * self._batch_size:  # some step is not full
             batches = Batches(order=indices, ends=ends, arrived=ends, leftover=np.empty(0, np.int64))
-        return Drawn(draws.joined, progress, self._ends_epoch(window), batches, order=indices)
+        ends_epoch = self._is_last(window) and bool(window.sizes[-1])
+        return Drawn(draws.joined, progress, ends_epoch, batches, order=indices)
 
-    def _ends_epoch(self, window: _Window) -> bool:
+    def _is_last(self, window: _Window) -> bool:
         """True if a window has the last rows of all workers, and this worker knows it."""
         if self._lanes.failed or not len(window.steps):
             return False
@@ -730,7 +817,8 @@ class LaneBatching(Batching):
             is_last = window.after.ahead == self._seat.workers - 1
             return is_last and self._order.next_step(window.after, self._step) is None
         lanes = self._lanes.lanes.values()
-        reads_all = self._seat.is_alone and self._order.turns == 1 and len(lanes) == self._order.parts
+        is_only_worker = self._seat.is_alone or (self._reads_all and self._seat.workers == 1)
+        reads_all = is_only_worker and self._order.turns == 1 and len(lanes) == self._order.parts
         return reads_all and all(lane.end == lane.drawn for lane in lanes)
 
     # Batches of parts -------------------------------------------------------------------------------------------------
@@ -763,9 +851,48 @@ class LaneBatching(Batching):
                 ended.add(int(part))
                 continue
             marks[int(part)] = stream.number, stream.position()
-            progress = _BatchProgress(order, replace(position, ahead=seat.workers - 1, marks={}), dict(marks))
-            rows, kept = (1 if chunk.rows else 0), (np.empty(0, np.int64) if stream.is_left_out else None)
-            yield _BatchOfPart(rows, [], progress, error=stream.error(), kept=kept, inner=chunk, first=stream.first)
+            yield _BatchOfPart.of(stream, chunk, self._batch_progress(position, marks))
+
+    def _batches_of_all_parts(self, position: OrderPosition) -> Iterator[ArrayChunk]:
+        """Batches that parts make, of a worker that reads all parts, as lanes do not divide the ranks.
+
+        A step has the next batches of all parts, one for each rank: parts that have ended are left out.
+        """
+        order, seat = self._order, self._seat
+        streams: dict[int, _PartBatches] = {}
+        ended = set[int]()
+        marks = dict[int, tuple[int, Callable[[], Any]]]()
+        marks |= {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
+        while len(ended) < order.parts:
+            own, found, taken = None, 0, list(position.taken)
+            for turn in ((position.turn + ahead) % order.turns for ahead in range(order.turns)):
+                of_turn = range(turn * order.lanes, (turn + 1) * order.lanes)
+                while found < seat.ranks and not ended.issuperset(of_turn):
+                    row, lane = divmod(taken[turn], order.lanes)
+                    part = of_turn[lane]
+                    if part not in streams:
+                        streams[part] = self._open_batches(part, row)
+                    stream = streams[part]
+                    taken[turn] += 1
+                    if part in ended or (chunk := stream.batch(row)) is None:
+                        ended.add(part)
+                        continue
+                    marks[part] = stream.number, stream.position()
+                    is_failed = stream.error() is not None
+                    if is_failed or (found == seat.rank and not position.ahead):
+                        own = _BatchOfPart.of(stream, chunk, self._batch_progress(position, marks))
+                    found = seat.ranks if is_failed else found + 1
+            after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(taken), marks={})
+            position = replace(after, ahead=(position.ahead - 1) % seat.workers)
+            if own is not None:
+                own.state = self._batch_progress(position, marks)  # once all ranks have taken theirs
+                yield own
+
+    def _batch_progress(
+        self, position: OrderPosition, marks: Mapping[int, tuple[int, Callable[[], Any]]]
+    ) -> _BatchProgress:
+        """The position after a batch of this worker."""
+        return _BatchProgress(self._order, replace(position, ahead=self._seat.workers - 1, marks={}), dict(marks))
 
     def _open_batches(self, part: int, row: int) -> _PartBatches:
         """The batches of a part, from its mark or its start on."""
@@ -802,6 +929,12 @@ class _BatchOfPart(ArrayChunk):
 
     inner: ArrayChunk | None = None
     first: int = 0  # row of the chunk
+
+    @classmethod
+    def of(cls, stream: _PartBatches, chunk: ArrayChunk, progress: _BatchProgress) -> _BatchOfPart:
+        """The last batch of a stream."""
+        rows, kept = (1 if chunk.rows else 0), (np.empty(0, np.int64) if stream.is_left_out else None)
+        return cls(rows, [], progress, error=stream.error(), kept=kept, inner=chunk, first=stream.first)
 
     def batch(self, begin: int, size: int) -> tuple[int, dict[str, Any] | None]:
         """See `ArrayChunk.batch`."""
