@@ -24,7 +24,7 @@ from tfrecord_io.read.build_column_index import FileIndex, files_at_a_time, inde
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.find_sources import resolve_sources
-from tfrecord_io.read.index.find_index import find_indexes, read_index
+from tfrecord_io.read.index.find_index import find_all_indexes, read_index
 from tfrecord_io.read.index.header_scan import scan_index
 from tfrecord_io.read.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.read.index.write_index import write_index
@@ -146,7 +146,7 @@ def _files(sources: Iterable[Source]) -> list[Source]:
 def check_indexes(
     source: InputPath, *, storage_options: StorageLike | None = None, progress: ProgressLike | Unset = UNSET
 ) -> list[FileIndex]:
-    """Compare the index of each file with all of its headers; errors are reported, not raised.
+    """Compare each index of each file with all of its headers; errors are reported, not raised.
 
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "indexed.tfrecord", write_index=True)
@@ -158,7 +158,8 @@ def check_indexes(
     with ProgressMeter(options.progress, Source.total(source.size for source in sources), "bytes") as meter:
         calls = (
             partial(_check_one, source, file, options, meter)
-            for source, file in zip(sources, find_indexes(sources), strict=True)
+            for source, indexes in zip(sources, find_all_indexes(sources), strict=True)
+            for file in indexes or (None,)
         )
         return list(ordered(calls, files_at_a_time(sources), "index"))
 

@@ -144,11 +144,11 @@ class Files(Generic[AnyFrameOptions]):
 
         return KnownCounts(self.options, may_scan=may_scan, is_checked=is_checked, all_machines=all_machines)
 
-    def find_indexes(self) -> list[Source | None]:
-        """The index file next to each file; None without one."""
-        from tfrecord_io.read.index.find_index import find_indexes
+    def find_all_indexes(self) -> list[tuple[Source, ...]]:
+        """The index files next to each file."""
+        from tfrecord_io.read.index.find_index import find_all_indexes
 
-        return find_indexes(self.sources)
+        return find_all_indexes(self.sources)
 
     def schema_for_manifest(self: Files[ScanOptions], records: Sequence[int]) -> tuple[bytes | None, tuple[str, ...]]:
         """Decide the schema of a manifest of the files; see `tfrecord_io.read.manifest_schema.schema_for_manifest`."""

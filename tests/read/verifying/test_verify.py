@@ -21,6 +21,7 @@ from running_threads import running
 from servers import Bucket, meeting_requests
 from tfrecord_io import RecordWriter
 from tfrecord_io.columns.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.read.file_indexes import check_indexes
 from tfrecord_io.read.verifying.file_check import FileChecker
 from tfrecord_io.read.verifying.verify import verify
 from tfrecord_io.store.read.block_reader import BlockReader
@@ -418,3 +419,17 @@ def test_a_dataset_that_is_compacted_meanwhile_is_good(
     assert report.ok, report
     assert report.records == shards + 1
     assert {file.path for file in report.files} == {str(path) for path in (tmp_path / "a").glob("*.tfrecord")}
+
+
+def test_each_index_of_a_file_is_checked(tmp_path: Path) -> None:
+    """One of all records, and one with values of columns, of which each may be of another version of the file."""
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2, 3]}, path, write_index=True)
+    tfr.build_index(path, columns=["x"])
+    assert tfr.verify(path).ok
+    assert [index.error for index in check_indexes(path)] == [None, None]
+    damaged = path.with_name(f"{path.name}.column_index")
+    damaged.write_bytes(damaged.read_bytes() + b"x")
+    (problem,) = tfr.verify(path).files[0].problems
+    assert (problem.part, problem.error.path) == ("index", str(damaged))
+    assert [index.error is None for index in check_indexes(path)] == [True, False]

@@ -59,6 +59,12 @@ def find_indexes(
     return [_index_source(path, storage) for path in paths]
 
 
+def find_all_indexes(sources: Sequence[Source]) -> list[tuple[Source, ...]]:
+    """All index files next to each data file: one of all records, and one with values of columns."""
+    kinds = [find_indexes(sources, suffixes=suffixes) for suffixes in (SUFFIXES, (FileName.COLUMN_INDEX_SUFFIX,))]
+    return [tuple(index for index in found if index is not None) for found in zip(*kinds, strict=True)]
+
+
 def find_again(source: Source, *suffixes: str) -> Source | None:
     """Look up the index of a file again, where the one listed is gone or was written again."""
     (index,) = find_indexes(

@@ -76,7 +76,7 @@ class FileChecker:
     """Checks a file; see `check`. The options are those of `tfrecord_io.verify`, with the threads for this file."""
 
     source: Source
-    index: Source | None
+    indexes: tuple[Source, ...]
     record_type: str | None
     options: FrameOptions
     progress: ProgressMeter
@@ -101,9 +101,9 @@ class FileChecker:
         Stopped
             `stopped` was set.
         """
-        if self.index is None or not self.source.is_small:
+        if not self.indexes or not self.source.is_small:
             return self._check()
-        self.source = self.source.holding()  # as the index is compared with the content, too
+        self.source = self.source.holding()  # as indexes are compared with the content, too
         try:
             with RandomAccessFile.open(self.source) as file:
                 file.read(0, file.size)
@@ -114,7 +114,7 @@ class FileChecker:
 
     def _check(self) -> FileCheck:
         source = self.source
-        if source.shard is None and self.index is None:
+        if source.shard is None and not self.indexes:
             source.read_once()
         records, end = self._check_records()
         totals, problems = self.totals, self.problems
@@ -130,8 +130,9 @@ class FileChecker:
         if source.shard is not None:
             self._check_manifest(None if totals.before_problem is not None else records)
         compression = None if self._file is None else self._file.compression
-        if self.index is not None and compression is None:
-            self._check_index(self.index)
+        if compression is None:
+            for index in self.indexes:
+                self._check_index(index)
         if problems.kept:  # what was compared may be of two versions
             source.check_unchanged()
         sequence = "sequence_example" if self.contents.sequence else "example"
@@ -287,9 +288,10 @@ class FileChecker:
             if isinstance(error, ReplacedError) and error.filename != index.path:
                 raise
             # The index was removed or written again since files were looked up.
-            listed_anew = Files(Sources([self.source.replace(beside=None)]), self.options)
-            if not is_latest and (latest := listed_anew.find_indexes()[0]) is not None:
-                self._check_index(latest, is_latest=True)
+            listed_again = Files(Sources([self.source.replace(beside=None)]), self.options)
+            for latest in () if is_latest else listed_again.find_all_indexes()[0]:
+                if latest.path == index.path:
+                    self._check_index(latest, is_latest=True)
         except TFRecordError as error:
             if error.path == index.path or self.totals.before_problem is None:  # else the damage has been reported
                 self.problems.add("index", error)

@@ -287,7 +287,7 @@ def _check_files(
     sources = [item for item in sources_and_results if isinstance(item, Source)]
     if images:
         refuse_files_read_once(sources)
-    indexes = Files(Sources.of(sources), options).find_indexes()
+    indexes = Files(Sources.of(sources), options).find_all_indexes()
     to_check = (source.size for source in sources if _content(source) not in earlier_results)
     with ProgressMeter(options.progress, Source.total(to_check), "bytes") as bar:
         stopped = Flag()
@@ -299,7 +299,7 @@ def _check_files(
             progress=bar,
             stopped=stopped,
         )
-        checkers = [make(source=source, index=index) for source, index in zip(sources, indexes, strict=True)]
+        checkers = [make(source=source, indexes=found) for source, found in zip(sources, indexes, strict=True)]
         calls = (partial(_check, checker, earlier_results.get(_content(checker.source))) for checker in checkers)
         at_once = min(_concurrent_files(sources, options), len(checkers))
         results = list(ordered(calls, at_once, "verify", stopped.set))
