@@ -442,6 +442,7 @@ _OTHER_NAMES_OF_FILES = {
 }
 
 
+@pytest.mark.plugins("vision")  # which has names of its own
 def test_names_of_files_are_made_and_matched_in_one_place() -> None:
     """A name on disk is a format: a second place that makes or slices it does not follow when it changes."""
     found: set[str] = set()

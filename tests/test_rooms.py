@@ -98,6 +98,7 @@ def test_no_module_takes_what_a_public_module_does_not_show(public: str) -> None
     assert wrong == []
 
 
+@pytest.mark.plugins("vision", "report", "engines", "tensorflow", "browse")  # which use them
 @pytest.mark.parametrize("room", ROOMS)
 def test_names_of_a_door_are_used_and_explained(room: str) -> None:
     used = {name for _, module, name, _ in CROSSING if module == room}

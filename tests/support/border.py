@@ -42,7 +42,7 @@ def _says_so(error: BaseException | None) -> bool:
 def _skipping() -> Generator[None, Any, Any]:
     try:
         return (yield)
-    except Exception as error:
+    except (Exception, pytest.fail.Exception) as error:  # `pytest.warns` fails where the call raised
         if WITHOUT and _says_so(error):
             pytest.skip(f"it uses the plugin {WITHOUT}")
         raise

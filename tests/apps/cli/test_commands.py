@@ -81,6 +81,7 @@ def test_a_schema_is_saved_beside_the_files_of_others(run, words: Path, tmp_path
     assert "states the schema of the files" in refused.stderr
 
 
+@pytest.mark.plugins("report")
 def test_types_of_files_that_carry_none_are_stated_or_taken_from_a_file(run, tmp_path: Path) -> None:
     path, schema = tmp_path / "raw.tfrecord", tmp_path / "raw.json"
     written(path, [bytes(tfr.encode_example({"x": bytes(range(4)), "n": i})) for i in range(3)])

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,7 @@ def test_long_values_are_not_counted() -> None:
     assert counter.result() is None
 
 
+@pytest.mark.plugins("report")
 def test_bytes_are_values_where_python_refuses_to_compare_them_with_text() -> None:
     code = """
 from tfrecord_io.apps.views.feature_statistics import ValueCounts

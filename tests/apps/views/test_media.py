@@ -18,11 +18,11 @@ from tfrecord_io.base import ReadOptions
 from tfrecord_io.columns.arrow.pixel_reader import PixelReader
 from tfrecord_io.columns.schema.field import BOXES_KEY
 from tfrecord_io.columns.schema.image_form import ImageForm
-from tfrecord_io.plugins.report.dataset_statistics import dataset_statistics
-from tfrecord_io.plugins.report.report_sample import SampleLimits
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")
+dataset_statistics = pytest.importorskip("tfrecord_io.plugins.report.dataset_statistics").dataset_statistics
+SampleLimits = pytest.importorskip("tfrecord_io.plugins.report.report_sample").SampleLimits
 
 
 def encoded(format: str = "JPEG", size: tuple[int, int] = (40, 30)) -> bytes:

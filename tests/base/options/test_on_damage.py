@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from border import FULL_NAMES, PUBLIC, public
 from records import example, flip, int64s, written
 from tfrecord_io import typing
 from tfrecord_io.base.options import on_damage as module
 from tfrecord_io.base.options.on_damage import NAMES, Ask, Collect, Inspect, OnDamage, Raise, Skip, Takes
-from tfrecord_io.base.public_names import SHOWN_IN, public_names
 
 
 def listed(takes: Takes) -> str:
@@ -226,16 +226,14 @@ def test_the_command_refuses_what_a_call_does_not_take() -> None:
 
 def with_on_error() -> dict[str, Callable[..., Any]]:
     calls: dict[str, Callable[..., Any]] = {}
-    for shown_in in (*SHOWN_IN, ""):
-        for name in public_names(shown_in):
-            item = getattr(getattr(tfr, shown_in) if shown_in else tfr, name)
-            if callable(item) and not shown_in.endswith("typing"):
-                try:
-                    parameters = inspect.signature(item).parameters
-                except (TypeError, ValueError):
-                    continue
-                if "on_error" in parameters:
-                    calls[name] = item
+    for name in PUBLIC:
+        if callable(item := public(name)) and not FULL_NAMES[name].startswith("typing."):
+            try:
+                parameters = inspect.signature(item).parameters
+            except (TypeError, ValueError):
+                continue
+            if "on_error" in parameters:
+                calls[name] = item
     return calls
 
 

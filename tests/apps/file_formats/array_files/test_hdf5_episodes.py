@@ -165,6 +165,7 @@ def test_a_file_is_a_record(tmp_path: Path, form: str) -> None:
             np.testing.assert_array_equal(arrays[f"steps/{name}"][row], file[name][:])
 
 
+@pytest.mark.plugins("vision")
 def test_episodes_become_lerobot(tmp_path: Path) -> None:
     pq = pytest.importorskip("pyarrow.parquet")
     tfr.convert(aloha(tmp_path / "aloha"), tmp_path / "a.tfrecord", source_options={"episodes": "/"})
