@@ -19,6 +19,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -671,3 +672,24 @@ def test_the_index_that_narwhals_does_not_have_is_no_column(tmp_path: Path) -> N
     frame = narwhals.from_native(pd.DataFrame({"x": [1, 2]}, index=[7, 9]))
     tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
     assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [1, 2]}
+
+
+def test_frames_that_pandas_reads_in_chunks(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": range(7), "b": list("abcdefg")})
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    frame.to_json(tmp_path / "a.jsonl", orient="records", lines=True)
+    readers = [
+        pd.read_csv(tmp_path / "a.csv", chunksize=3),
+        pd.read_json(tmp_path / "a.jsonl", lines=True, chunksize=2),
+    ]
+    for reader in readers:
+        tfr.write_tfrecord(reader, tmp_path / "a.tfrecord")
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "a.tfrecord"), frame, check_dtype=False)
+
+
+def test_a_file_of_another_format_says_how_to_pass_its_rows(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    with pq.ParquetFile(tmp_path / "a.parquet") as file, pytest.raises(TypeError, match=r"pass its iter_batches\(\)$"):
+        tfr.write_tfrecord(file, tmp_path / "a.tfrecord")
+    with open(tmp_path / "a.parquet", "rb") as file, pytest.raises(TypeError, match=r"pass tfr.dataset\(file\)$"):
+        tfr.write_tfrecord(file, tmp_path / "a.tfrecord")

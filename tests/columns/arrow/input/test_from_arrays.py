@@ -643,3 +643,12 @@ def test_a_value_that_is_no_map_is_named(tmp_path: Path) -> None:
     floats = {"m": pa.map_(pa.string(), pa.float32())}
     with pytest.raises(EncodeError, match="record 0: feature 'm': the schema declares float32"):
         tfr.write_tfrecord({"m": [{"a": 0.1}]}, tmp_path / "a.tfrecord", schema=floats, float64="error")
+
+
+def test_series_of_other_rows_are_refused(tmp_path: Path) -> None:
+    """As pandas aligns them, so that a position is not a row."""
+    first, second = pd.Series([1, 2], index=["x", "y"]), pd.Series([3, 4], index=["y", "x"])
+    with pytest.raises(EncodeError, match=r"feature 'b': its index differs from that of 'a'; align the Series"):
+        tfr.write_tfrecord({"a": first, "c": [5, 6], "b": second}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"a": first, "c": [5, 6], "b": second.to_numpy()}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"a": first, "b": first + 1, "c": second.index}, tmp_path / "a.tfrecord")

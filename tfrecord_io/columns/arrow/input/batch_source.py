@@ -8,6 +8,7 @@ Tests: tests/columns/arrow/input/test_batch_source.py, and a file for each ``fro
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
@@ -217,13 +218,17 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
                 raise TypeError(f"record_dim= is for objects of xarray, and this is {class_name(data)}")
     except EncodeError as error:
         if _is_row(data):
-            error.advice = "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
+            error.set_hint(
+                "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] instead of df.iloc[0]"
+            )
         raise
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     _refuse_single_columns(data)
-    if callable(getattr(data, "read", None)):  # its lines are no rows, also if it is at its end and has none
-        raise TypeError(f"expected a table, got a file object, {class_name(data)}: pass tfr.dataset(file)")
+    if callable(getattr(data, "read", None)) and not _is_read_in_chunks(data):
+        # Its lines are not rows, also if it is at its end and has none.
+        advice = "pass its iter_batches()" if hasattr(data, "iter_batches") else "pass tfr.dataset(file)"
+        raise TypeError(f"expected a table, got a file object, {class_name(data)}: {advice}")
     if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
             return _source_of_iterable(iter(table), options, row_base)
@@ -233,6 +238,11 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         advice = "write its bytes, SerializeToString(), with tfr.RecordWriter"
         raise TypeError(f"{class_name(data)} is one message, not a table: {advice}")
     raise _NoTableError(class_name(data))
+
+
+def _is_read_in_chunks(data: Any) -> bool:
+    """True for what ``pd.read_csv(path, chunksize=1000)`` and the like return, an iterator of DataFrames."""
+    return hasattr(data, "chunksize") and isinstance(data, Iterator) and not isinstance(data, io.IOBase)
 
 
 def _refuse_single_columns(data: Any) -> None:

@@ -80,7 +80,8 @@ def table_of_arrays(
 
     NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
     ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. `maps` are the `map_types` of
-    its schema. Names that are not text, lengths that differ, and values that Arrow cannot hold are EncodeErrors.
+    its schema. EncodeError for names that are not text, lengths or indexes that differ, and values that Arrow cannot
+    hold.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     metadata: dict[str, Any] = {}
@@ -105,6 +106,9 @@ def table_of_arrays(
         else:
             columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     _refuse_lengths({name: len(column) for name, column in columns.items()})
+    _refuse_indexes(
+        {name: values.index for name, values in data.items() if is_series(values) and hasattr(values, "index")}
+    )
     tensors: dict[int, Tensors] = {}
     for at, (name, column) in enumerate(columns.items()):
         if not isinstance(column, pa.Array | pa.ChunkedArray):
@@ -190,6 +194,16 @@ def structured_columns(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any
             raise EncodeError(reason, feature=min(both), hint="rename one of them")
         columns.update(parts)
     return columns
+
+
+def _refuse_indexes(indexes: Mapping[str, pd.Index]) -> None:
+    """Refuse Series whose rows have other labels than those of the first, as pandas would reorder them."""
+    first = next(iter(indexes), "")
+    for name, index in indexes.items():
+        if index is not indexes[first] and not index.equals(indexes[first]):
+            reason = f"its index differs from that of '{printable(first)}'"
+            advice = "align the Series by pandas.DataFrame(data), or pass their values, Series.to_numpy()"
+            raise EncodeError(reason, feature=name, hint=advice)
 
 
 def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:

@@ -123,7 +123,8 @@ def refused_dtypes(name: str | None, dtypes: Iterable[np.dtype[Any]]) -> EncodeE
 
 def inside(where: str, error: EncodeError) -> EncodeError:
     error.reason = f"in the {where}, {error.reason}"
-    error.advice = f"convert the values in the {where} to one type" if error.record is None else error.advice
+    if error.record is None:
+        error.set_hint(f"convert the values in the {where} to one type")
     return error
 
 

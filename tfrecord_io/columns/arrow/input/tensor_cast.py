@@ -235,7 +235,8 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     element, depth = tensors.element, _depth(target.type)
     if element.marked or depth == 0 or tensors.rank not in (1, depth):  # Arrow refuses more levels than dimensions
         reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
-        raise EncodeError(reason, feature=target.name, expected=str(target.type), hint="declare them by tfr.tensor()")
+        hint, hint_cli = "declare them by tfr.tensor()", "declare them as tensors by --type"
+        raise EncodeError(reason, feature=target.name, expected=str(target.type), hint=hint, hint_cli=hint_cli)
     shapes = tensors.shape_matrix
     values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
     for axis in reversed(range(1, tensors.rank)):
@@ -528,6 +529,7 @@ def _objects() -> EncodeError:
         got="object",
         hint="convert them to one dtype, text by numpy.array(array.tolist()), or write the bytes that "
         "tfr.io.serialize_tensor makes of each",
+        hint_cli="convert them to a dtype of numbers, or of text or bytes of one width",
     )
 
 
