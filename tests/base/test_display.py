@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import logging
 import pickle
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -15,7 +17,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.base.display import REPR_ROWS, Report, Summary, byte_size, did_you_mean, html_table, plain_table, short
+from tfrecord_io.base.display import (
+    REPR_ROWS,
+    Report,
+    Summary,
+    byte_size,
+    did_you_mean,
+    html_table,
+    logger,
+    plain_table,
+    short,
+)
 
 HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"
 
@@ -305,3 +317,11 @@ def test_what_a_result_is_not_has_an_error_with_what_it_has(tmp_path: Path) -> N
         _ = metadata.schema_sources
     assert not hasattr(description, "_repr_png_")
     assert pickle.loads(pickle.dumps(description)) == copy.deepcopy(description) == description
+
+
+def test_the_log_hides_secrets_and_escapes_what_is_not_a_number(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, logger.name):
+        logger.debug("%s of %d: %s", "https://u:secret@host/a\x1b[1m", np.int64(3), OSError("http://u:secret@host/b"))
+    assert "secret" not in caplog.text
+    assert "\x1b" not in caplog.text
+    assert " of 3: " in caplog.text

@@ -384,3 +384,20 @@ def test_all_records_of_a_key_after_the_keys_have_changed(tmp_path: Path) -> Non
     with pytest.warns(tfr.errors.StaleIndexWarning):
         found = [tfr.open_random(path, key="k", keep="first").all(key) for key in ("b", "a")]
     assert [[row["x"] for row in rows] for rows in found] == [[2, 3], [1]]
+
+
+def test_a_record_is_among_the_records(tmp_path: Path) -> None:
+    """Without a key, a record is compared by its values, also lists; other values are no records."""
+    tfr.write_tfrecord({"id": ["a", "b"], "l": [[1, 2], [3]]}, tmp_path / "a.tfrecord")
+    with tfr.open_random(tmp_path / "a.tfrecord") as records:
+        assert records[1] in records
+        assert {**records[1], "l": [4]} not in records
+        assert {"id": "a"} not in records
+        with pytest.raises(ValueError, match="only if open_random is given its column"):
+            assert "a" in records
+
+
+def test_records_with_other_columns_share_the_account(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"id": ["a", "b"], "n": [1, 2]}, tmp_path / "a.tfrecord")
+    with tfr.open_random(tmp_path / "a.tfrecord", columns=["n"], key="id") as records:
+        assert records._with_keys._account is records._account

@@ -16,6 +16,7 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from numbers import Number
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -91,13 +92,17 @@ def printable(text: object, limit: int | None = 200) -> str:
 
 
 def _escape_arguments(record: logging.LogRecord) -> bool:
-    """Escape the arguments of a log message, as paths may have control characters and bytes that are not UTF-8."""
+    """Hide the secrets of URLs in the arguments of a log message, and escape them; a filter of the logger.
+
+    Paths may have control characters and bytes that are not UTF-8, also in the text of an error.
+    """
     if isinstance(record.args, tuple):
-        record.args = tuple(printable(value, None) if isinstance(value, str) else value for value in record.args)
+        record.args = tuple(value if isinstance(value, Number) else printable(value, None) for value in record.args)
     return True
 
 
 logger.addFilter(_escape_arguments)
+logger.addHandler(logging.NullHandler())
 
 
 class Summary(NamedTuple):
@@ -422,14 +427,3 @@ def _caller() -> tuple[FrameType, int]:
         frame = frame.f_back
         level += 1
     return frame, level
-
-
-def _hide_secrets(record: logging.LogRecord) -> bool:
-    """Take passwords and tokens out of the URLs in a log message; a filter of the logger."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(hide_secrets(arg) if isinstance(arg, str) else arg for arg in record.args)
-    return True
-
-
-logger.addFilter(_hide_secrets)
-logger.addHandler(logging.NullHandler())

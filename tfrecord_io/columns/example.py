@@ -127,7 +127,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     ----------
     features : mapping of str to values
         A value is a bool, int, float, bytes or str (written as UTF-8), a list or one-dimensional array of these, a
-        Feature, or None, which is omitted. float64 is rounded to float32; dtypes of ml_dtypes become the
+        Feature, or None or ``pd.NA``, which are omitted. float64 is rounded to float32; dtypes of ml_dtypes become the
         wider ones of NumPy, which hold them exactly.
 
     Returns
@@ -144,7 +144,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
         raise TypeError(f"expected a dict of values by feature name, got {type(features).__name__}{_hint(features)}")
     encoded = []
     for name, value in features.items():
-        if value is None:
+        if value is None or type(value).__name__ == "NAType":  # of pandas
             continue
         try:
             if not isinstance(name, str):
@@ -204,7 +204,7 @@ def decode_example(payload: BytesLike) -> dict[str, Any]:
     frame = b"".join((FrameHeader.make(len(record)), record, bytes(FrameHeader.FOOTER_BYTES)))
     decoder.expect(len(frame))
     if decoder.feed(frame).fault is not None:
-        advice = 'read other messages and plain bytes with read_table(record_type="bytes")'
+        advice = 'read files of other messages and plain bytes with tfr.dataset(path, record_type="bytes")'
         raise DecodeError("the payload is not a valid Example", hint=advice)
     counts = decoder.counts
     if counts.nested and (error := counts.not_examples(None)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, NamedTuple, overload
@@ -56,7 +57,7 @@ _OTHER = object()  # stands for a record whose key is not the one that was looke
 _ROW_BYTES = 4 * MIB  # of a record whose decoder is used for the next one, too
 
 
-class RandomAccess(Closing, Shared):
+class RandomAccess(Closing):
     """Records of TFRecord files by number, and by key; made by `tfrecord_io.open_random`.
 
     A sequence and a context manager. Threads may share it, and a forked process may use it. It can be pickled;
@@ -82,7 +83,7 @@ class RandomAccess(Closing, Shared):
         self._files, self._scan, self._recovery, self._keys = files, scan, recovery, keys
         self._check = scan.embedded_check
         self._closed = False
-        self._left_out: set[Location] = set()  # of the records that were left out of a table
+        self._account = _Account()
         self._constants: dict[int, dict[str, Any]] = {}  # by file: the columns that are not features
         self.schema, self.schema_source = scan.schema, scan.resolved.source
         self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
@@ -93,7 +94,6 @@ class RandomAccess(Closing, Shared):
             self.report.unknown_fields = self._builder.unknown
         if recovery is not None:
             self.report.skipped = recovery.skipped
-        self._share()
 
     # Records ----------------------------------------------------------------------------------------------------
 
@@ -136,7 +136,7 @@ class RandomAccess(Closing, Shared):
             for kept, batch in self._build_batches(
                 columns, files[part], records[part], expansion, leaves_out=leaves_out
             ):
-                with self._lock:
+                with self._account.lock:
                     self.report.records += len(batch)
                     self.report.bytes += int(ends[first + kept.stop] - ends[first + kept.start])
                 yield numbers[part][kept], batch
@@ -189,10 +189,11 @@ class RandomAccess(Closing, Shared):
         region = SkippedRegion(
             path, offset, end=end, reason=error.detail, records_before=record, error=type(error).__name__
         )
-        with self._lock:
-            if location not in self._left_out and self._recovery.accept(region, location[0], error):
-                self._left_out.add(location)
-            return location in self._left_out
+        with self._account.lock:
+            left_out = self._account.left_out
+            if location not in left_out and self._recovery.accept(region, location[0], error):
+                left_out.add(location)
+            return location in left_out
 
     def _check_embedded(self, location: Location, contents: Sequence[bytes]) -> None:
         path, record, offset = self._origin(location)
@@ -265,7 +266,7 @@ class RandomAccess(Closing, Shared):
             file, frame = self._files.frame(number, _ROW_BYTES)
             row = rows.row(frame) if len(frame) else None
             if row is not None:
-                with self._lock:
+                with self._account.lock:
                     self.report.records += 1
                     self.report.bytes += len(frame)
                 return row if self._is_of_features else self._add_constants(row, file)
@@ -372,7 +373,7 @@ class RandomAccess(Closing, Shared):
         `counts`: what is read counts as read here.
         """
         records = RandomAccess(self._files, scan, self._recovery)
-        records._left_out = self._left_out
+        records._account = self._account
         if counts:
             records.report = self.report
         return records
@@ -569,8 +570,10 @@ class RandomAccess(Closing, Shared):
         return _OTHER if table is None else self._select_columns(table)
 
     def __contains__(self, key: object) -> bool:
-        if self._keys is None:  # one of the dicts
-            return any(self[number] == key for number in range(len(self)))
+        if self._keys is None and isinstance(key, Mapping):  # one of the records
+            names = set(self.schema.names)
+            records = (self[number] for number in range(len(self) * (names == key.keys())))
+            return any(all(np.array_equal(record[name], key[name]) for name in names) for record in records)
         return self._held_keys().find(key) >= 0
 
     def _held_keys(self) -> KeyIndex:
@@ -589,6 +592,18 @@ class RandomAccess(Closing, Shared):
         if self._closed:
             raise ValueError("the file is closed")
         return RandomAccess, (self._files, self._scan, self._recovery, self._keys)
+
+
+class _Account(Shared):
+    """The records that were left out of tables, and the lock of reports: one for all columns of the same records."""
+
+    def __init__(self) -> None:
+        self.left_out: set[Location] = set()
+        self._share()
+
+    @property
+    def lock(self) -> AbstractContextManager[Any]:
+        return self._lock
 
     def _after_fork(self) -> None:
         self._share()

@@ -223,3 +223,9 @@ def test_too_little_memory_is_one_line(tmp_path: Path) -> None:
 def test_an_empty_path_is_shown_as_one(run, command: str) -> None:
     shown = run(command, "")
     assert (shown.exit_code, shown.stderr.partition(": ")[2][:4]) == (2, "'': "), shown.stderr
+
+
+def test_an_option_after_two_dashes_is_a_path(run, tmp_path: Path) -> None:
+    """Its error is a line of text, and no JSON."""
+    shown = run("verify", "--", tmp_path / "absent", "--json")
+    assert shown.stderr.startswith("tfr: ")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
@@ -95,9 +96,9 @@ def register_duckdb(
         As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
     """
     if name is None:
-        if not hasattr(source, "__fspath__") and not isinstance(source, str):
+        if not isinstance(source, str | os.PathLike):
             raise ValueError("only a path has a name for a table: pass name=")
-        name = str(source)
+        name = os.fspath(source)
         views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
         _check_case([view for (view,) in views if view != name], name)
     scan = Scan.of(source, storage_options=storage_options)
@@ -246,8 +247,9 @@ def _find_tables(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[list[
     names: dict[str, None] = {}
     statement = json.loads(text)
     texts = _QUOTED_URL.findall(sql) if statement.get("error") else []
-    nodes: list[tuple[Any, frozenset[bytes]]] = [(statement, frozenset())]
-    for node, ctes in nodes:  # which grows
+    nodes = deque[tuple[Any, frozenset[bytes]]]([(statement, frozenset())])
+    while nodes:
+        node, ctes = nodes.popleft()
         if isinstance(node, dict):
             if node.get("type") == "BASE_TABLE" and (
                 node.get("schema_name") or _fold_case(node["table_name"]) not in ctes

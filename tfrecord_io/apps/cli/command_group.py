@@ -28,7 +28,7 @@ INVALID_DATA = 1
 USAGE_ERROR = 2
 IO_ERROR = 3
 
-_ADVICE_OF_OPTION = "see --on-error, or "  # before other advice in errors about damage
+ADVICE_OF_OPTION = "see --on-error, or "  # how errors about damage advise the commands that have the option
 _LESS_MEMORY = "pass --threads 1; choose columns by --columns"
 _PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
 _USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
@@ -60,13 +60,22 @@ def report_exit_code(files: Sequence[Any]) -> int:
     return exit_code(unreadable) or IO_ERROR
 
 
+def options_of(args: Sequence[str]) -> Sequence[str]:
+    """The arguments that can be options: those before ``--``.
+
+    >>> options_of(["--json", "--", "--images"])
+    ['--json']
+    """
+    return args[: args.index("--")] if "--" in args else args
+
+
 def error_line(error: BaseException) -> str:
     """Word an error or a warning in one line for the command, with control characters escaped."""
     if isinstance(error, TFRecordError):
         text = error.text_cli()
         command = _running_command()
         has_option = command is not None and _has_option(command, "--on-error")
-        return text if has_option else text.replace(_ADVICE_OF_OPTION, "")
+        return text if has_option else text.replace(ADVICE_OF_OPTION, "")
     message = str(error.args[0] if len(error.args) == 1 else error)
     own_words: str | None = getattr(error, "message_cli", None)
     if isinstance(error, MemoryError):
@@ -177,7 +186,7 @@ class CommandGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        as_json = "--json" in args  # also where parsing the arguments fails
+        as_json = "--json" in options_of(args)  # also where parsing the arguments fails
         with self._exit_codes(None, as_json):
             context = super().make_context(info_name, args, parent, **extra)
             context.meta[AS_JSON] = as_json

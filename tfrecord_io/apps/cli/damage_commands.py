@@ -7,7 +7,15 @@ from typing import Any, Literal
 
 import click
 
-from tfrecord_io.apps.cli.command_group import ERROR_CODE, INVALID_DATA, USAGE_ERROR, error_line, report_exit_code, tfr
+from tfrecord_io.apps.cli.command_group import (
+    ERROR_CODE,
+    INVALID_DATA,
+    USAGE_ERROR,
+    error_line,
+    options_of,
+    report_exit_code,
+    tfr,
+)
 from tfrecord_io.apps.cli.common_options import (
     STDIN,
     inspection,
@@ -32,9 +40,9 @@ class _Verify(click.Command):
     """Command whose option ``--images`` may stand without a value, before a path."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        end = args.index("--") if "--" in args else len(args)
-        options = ["--images=headers" if argument == "--images" else argument for argument in args[:end]]
-        return super().parse_args(ctx, [*options, *args[end:]])
+        options = options_of(args)
+        given = ["--images=headers" if argument == "--images" else argument for argument in options]
+        return super().parse_args(ctx, [*given, *args[len(options) :]])
 
 
 @inspection(

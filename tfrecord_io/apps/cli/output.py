@@ -90,7 +90,7 @@ def _as_table(table: TextTable, width: int) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    styled = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    styled = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     grid = Table(
         box=box.SIMPLE_HEAD if has_unicode(sys.stdout) else box.ASCII2,
         show_edge=False,

@@ -211,9 +211,9 @@ class IterOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         if not (self.bucket_by is None and self.bucket_sizes is None and self.pack is None):
             self._check_arrangement()
+        self._check_flags("drop_last", "cut", "cu_seqlens")
         self._check_cut()
         super().__post_init__()
-        self._check_flags("drop_last", "cut", "cu_seqlens")
         self._check_integer("shuffle_buffer", 0)
         self._check_integer("seed", 0, optional=True)
         self._check_integer("epochs", 1, optional=True)
@@ -232,7 +232,7 @@ class IterOptions(RepresentationOptions):
         """Check `worker`, and the ways to give each of several workers as many rows."""
         if not isinstance(worker, tuple | list) or len(worker) != 2:
             raise TypeError(f"worker={worker!r}: expected (index of this worker, number of workers)")
-        count = check_integer("worker", worker[1], 1)
+        count = check_integer("worker", worker[1], 1, LIMITS.INT64_MAX)
         index = check_integer("worker", worker[0], 0)
         if index >= count:
             raise ValueError(f"worker={worker!r}: expected an index from 0 to {count - 1}")
