@@ -86,12 +86,25 @@ def test_values_are_json(column: str, operator: str, value: Any) -> None:
     assert parse_condition(f"{column} {operator} {json.dumps(value)}") == (column, operator, value)
 
 
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("day <> 3", ("day", "!=", 3)),
+        ("flag = TRUE", ("flag", "==", True)),
+        ("flag != False", ("flag", "!=", False)),
+        ("day = NULL", ("day", "==", None)),
+    ],
+)
+def test_operators_and_constants_of_sql(text: str, condition: tuple[str, str, Any]) -> None:
+    assert parse_condition(text) == condition
+
+
 @given(
-    operator=st.sampled_from(["<>", "=>", "=<", "=!", "!==", "<=>", ">>", "<<", "=~", "! ="]),
+    operator=st.sampled_from(["=>", "=<", "=!", "!==", "<=>", ">>", "<<", "=~", "! ="]),
     value=st.integers().map(str) | st.sampled_from(["x", "2024-05-02", "'x'", "null"]),
 )
 def test_no_part_of_an_unknown_operator_becomes_text(operator: str, value: str) -> None:
-    """``day <> x`` would be all days before ``> x``."""
+    """``day << x`` would be all days before ``< x``."""
     with pytest.raises(ValueError, match="is null, is not null"):
         parse_condition(f"day {operator} {value}")
 

@@ -42,6 +42,7 @@ _QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
 _TIME = re.compile(r"(?P<type>date|timestamp)\s*'(?P<text>[^']*)'", re.IGNORECASE)
 _NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|^[!<=>]|^~\s|\s[<=>]|\s(?i:and|or)(?:\s.*[<=>]|$)|&&|\|\|""")
 _WORD = re.compile(r"\s+(?P<word>and|or)(?=[\s(])", re.IGNORECASE)
+_CONSTANTS = {"null": None, "true": True, "false": False}
 _MOST_DEEP = 50  # parentheses
 
 
@@ -159,9 +160,9 @@ def _parse_operand(text: str, operator: Operator) -> Any:
 
 
 def _parse_value(text: str) -> Any:
-    """The value of JSON in which texts may have single quotes, and null any case, as in SQL, or of a date."""
-    if text.lower() == "null":
-        return None
+    """The value of JSON in which texts may have single quotes, and constants any case, as in SQL, or of a date."""
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
     if (time := _TIME.fullmatch(text)) is not None:
         try:
             (date if time["type"].lower() == "date" else datetime).fromisoformat(time["text"])

@@ -150,7 +150,7 @@ Operator.ALL = (
     ),
     _comparison(
         "!=",
-        aliases=(),
+        aliases=("<>",),
         function="not_equal",
         mirrored="!=",
         for_missing="is not null",
