@@ -173,7 +173,7 @@ def test_a_file_object_is_not_read_again(path: Path) -> None:
 
 def test_a_feature_list_that_is_ignored_is_named(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [sequence_example({"n": int64s(1)}, {"words": [int64s(1, 2), int64s(3)]})] * 2)
-    as_list = 'a feature list has that name, and record_type="example" ignores feature lists'
+    as_list = "a feature list has that name, and reading the records as tf.train.Example ignores feature lists"
     with warned(f"'words' occurs in none of 2 records; {as_list}. {ADVICE}"):
         tfr.read_table(tfr.dataset(path, record_type="example"), schema={"words": "list<int64>", "n": "int64"})
     for schema, reason in (

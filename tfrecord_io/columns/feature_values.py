@@ -131,7 +131,8 @@ class FeatureBatch:
             parts.append(decoder.take())
             if progress.fault is not None:
                 fault = progress.fault.to_error(record=begin)
-                fault.offset = fault.records_intact = fault.advice = None  # they make sense for files only
+                fault.offset = fault.records_intact = None  # they make sense for files only
+                fault.set_hint(None)
                 break
         if lists is None:
             fault = fault or decoder.counts.not_examples(None, is_declared=True)

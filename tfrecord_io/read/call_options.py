@@ -41,9 +41,9 @@ def options_from_call(
 ) -> AnyOptions:
     """Make the options of a call: its keywords take precedence over `decided`, and both over those of its datasets.
 
-    `kind` is the class of the options. `call` is the public function, which errors name, and whose refused options
-    `DatasetOptions.refused_by` has. A keyword that is UNSET has the value of the datasets in `source`, and without any
-    its default.
+    `kind` is the class of the options. `call` is the public function, which errors name, and which may refuse options
+    of datasets (`DatasetOptions.refused_by`). A keyword that is UNSET has the value of the datasets in `source`, and
+    without any its default.
 
     TypeError for a keyword that does not exist, or a value of a wrong type; ValueError for a value out of range, for
     an option of a dataset that the call refuses, and for one that a dataset decides and the call states differently.

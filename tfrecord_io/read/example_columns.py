@@ -99,7 +99,8 @@ def decode_examples(
             return reader.read_all()
     except TFRecordError as error:
         error.path = error.offset = error.records_intact = None  # these are about files
-        error.advice = None if error.advice == RecordCounts.OTHER_MESSAGE else error.advice
+        if error.hint == RecordCounts.OTHER_MESSAGE:
+            error.set_hint(None)
         raise
 
 

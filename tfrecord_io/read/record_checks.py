@@ -144,7 +144,7 @@ def _suggestion(
 ) -> str:
     """The probable intention: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
-        return 'a feature list has that name, and record_type="example" ignores feature lists'
+        return "a feature list has that name, and reading the records as tf.train.Example ignores feature lists"
     if field.feature in candidates:
         example = printable(min(features))
         return f"the records have it, but {field.type_name} is read from other features, such as '{example}'"
@@ -321,9 +321,12 @@ def warn_of_feature_lists(
     """
     has_lists = embedded is None or any(field.part == Column.FEATURE_LIST for field in embedded)
     if options.record_type == "example" and columns is None and has_lists:
-        reason = 'the records have feature lists, which record_type="example" ignores'
-        advice = "leave it out to read them, or name the columns to read"
-        warn(f"{printable(sources[0].path)}: {reason}; {advice}", SchemaWarning)
+        text, text_cli = (
+            f"{printable(sources[0].path)}: the records have feature lists, which {option} ignores; "
+            "leave it out to read them, or name the columns to read"
+            for option in ('record_type="example"', "--record-type example")
+        )
+        warn(text, SchemaWarning, text_cli)
 
 
 class RecordTypeVerdict:

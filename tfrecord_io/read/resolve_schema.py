@@ -182,12 +182,15 @@ def _list_all_names(error: FeatureNotFoundError, sources: Sources, options: Scan
         return
     if not sources.can_be_read_again:
         if has_declared_schema(options):
-            error.advice = "the source is read once: declare the column in schema=, and leave it out by columns="
+            error.set_hint(
+                "the source is read once: declare the column in schema=, and leave it out by columns=",
+                "the source is read once: declare the column by --type, and leave it out by --columns",
+            )
         return
     with suppress(TFRecordError), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         names = plan_scan(sources, _options_of_file(options), only_sample=True).close().schema.names
-        error.advice = did_you_mean(str(error.feature), names, lists_names=True)
+        error.set_hint(did_you_mean(str(error.feature), names, lists_names=True))
 
 
 def _options_of_file(options: ScanOptions) -> ScanOptions:
@@ -347,7 +350,7 @@ class _Planner:
         try:
             return attempt.attempt()
         except FeatureNotFoundError as error:
-            is_any_known = error.advice != did_you_mean(str(error.feature), (), lists_names=True)
+            is_any_known = error.hint != did_you_mean(str(error.feature), (), lists_names=True)
             if not is_any_known and (self._request.selection.offset or not reader.bytes):
                 text = "no record was read, so no name is known"
                 error.set_hint(f"{text}; pass schema=", text)

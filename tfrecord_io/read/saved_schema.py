@@ -322,5 +322,7 @@ def read_saved_schema(fs: FileSystem, entry: Entry, source: Source) -> SavedSche
         return SavedSchema(path, schema, Fingerprint.from_json(document["features"]), command)
     except (*CONVERSION_ERRORS, SchemaError) as error:
         reason = f"the saved schema is damaged ({printable(f'{type(error).__name__}: {error}', 200)})"
-        hint = f"write it again by: {command}; or delete it, or read with schema='infer'"
-        raise SchemaError(reason, path=path, hint=hint) from error
+        hint_cli = f"write it again by: {command}; or delete it"
+        raise SchemaError(
+            reason, path=path, hint=f"{hint_cli}, or read with schema='infer'", hint_cli=hint_cli
+        ) from error

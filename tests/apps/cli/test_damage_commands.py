@@ -162,6 +162,8 @@ def test_records_without_checksums_are_written_anew(run, tmp_path: Path) -> None
     payload = b"any bytes"
     path.write_bytes((len(payload).to_bytes(8, "little") + bytes(4) + payload + bytes(4)) * 3)
     shown = run("verify", path)
-    assert "all checksums of its first 3 records are 0; write them again with tfr salvage --no-check-crc" in shown.stdout
+    assert (
+        "all checksums of its first 3 records are 0; write them again with tfr salvage --no-check-crc" in shown.stdout
+    )
     assert run("salvage", "--no-check-crc", path, target).exit_code == 0
     assert [*tfr.RecordReader(target)] == [payload] * 3

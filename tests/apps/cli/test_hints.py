@@ -18,6 +18,14 @@ PYTHON = re.compile(
     r"--schema\b(?! FILE)|--[a-z-]+ [\[{]|[=:] ?[\[{(]|\b[a-z_]+=(?:$|[\s'\",;)])|\btfr\.\w+|schema_overrides="
 )
 IN_PYTHON = "in Python"  # the command has no option for it: the hint says so
+NOT_FOR_THE_COMMAND = {("apps", "adapters"), ("apps", "tf_compat"), ("plugins", "engines"), ("rows", "training")}
+OF_ARGUMENTS = {  # modules whose hints are about objects of Python, arrays for training, or the text of a type
+    "columns/arrow/input/from_xarray.py",
+    "columns/schema/image_form.py",
+    "plugins/tensorflow/to_elwc.py",
+    "rows/arrays/image_columns.py",
+    "rows/arrays/representation.py",
+}
 
 
 def options_of(commands: click.Command) -> set[str]:
@@ -84,3 +92,33 @@ def test_hints_for_the_command_name_options_that_exist() -> None:
 )
 def test_python_is_recognized(text: str) -> None:
     assert PYTHON.search(text)
+
+
+def hints_without_another() -> dict[str, str]:
+    """The literal texts of hints and warnings that the command shows, too, as they have no form of its own."""
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        name = path.relative_to(PACKAGE)
+        if name.parts[:2] in NOT_FOR_THE_COMMAND or name.as_posix() in OF_ARGUMENTS:
+            continue
+        for call in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(call, ast.Call):
+                for literal in (n for value in shown(call) for n in ast.walk(value)):
+                    if isinstance(literal, ast.JoinedStr | ast.Constant):
+                        found[f"{name}:{literal.lineno}"] = literal_text(literal)
+    return found
+
+
+def shown(call: ast.Call) -> list[ast.expr]:
+    """The hint of an error, or the text of a warning, unless the call has one for the command as well."""
+    name = getattr(call.func, "id", getattr(call.func, "attr", ""))
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    if name in ("warn", "set_hint"):
+        return call.args[:1] if len(call.args) < (3 if name == "warn" else 2) else []
+    return [keywords["hint"]] if "hint" in keywords and "hint_cli" not in keywords else []
+
+
+def test_hints_that_the_command_shows_too_are_not_in_python() -> None:
+    texts = hints_without_another()
+    assert len(texts) > 100
+    assert {place: text for place, text in texts.items() if PYTHON.search(text) and IN_PYTHON not in text} == {}

@@ -168,9 +168,8 @@ class RecordCounts(_Counts):
     __slots__ = ()
 
     OTHER_MESSAGE: ClassVar = (  # advice where they are not
-        'pass record_type="bytes" to read any bytes, or read the fields of another message with '
-        "tfr.dataset(path, record_type=MessageClass); tfr.formats.open_elwc reads "
-        "ExampleListWithContext"
+        'tfr.dataset(path, record_type="bytes") reads any bytes, and record_type=MessageClass the fields of another '
+        "message; tfr.formats.open_elwc reads ExampleListWithContext"
     )
     OTHER_MESSAGE_CLI: ClassVar = (
         "pass --record-type bytes to read any bytes, or read the fields of another message with "

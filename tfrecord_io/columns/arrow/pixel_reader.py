@@ -209,7 +209,11 @@ class PixelReader:
         elif image.mode == "F" or (image.mode == "I" and image.format != "PNG") or _is_signed(image):
             of = "floats" if image.mode == "F" else "integers of 32 bits, or with a sign"
             reason = f"its pixels are {of}, which have no 8 bits to take"
-            raise fault(reason, expected="8 or 16 bits", got=of, hint='declare tfr.image(mode="unchanged")')
+            hint, hint_cli = (
+                'declare tfr.image(mode="unchanged")',
+                'declare the mode "unchanged" of the image by --type',
+            )
+            raise fault(reason, expected="8 or 16 bits", got=of, hint=hint, hint_cli=hint_cli)
 
     def _pixels(self, image: Any, data: bytes) -> Array:
         form, mode = self.form, image.mode

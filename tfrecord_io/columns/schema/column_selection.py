@@ -105,7 +105,7 @@ class Projection:
             if not matches_any(bare, available):
                 error = _no_match(keyword, entry, "feature", available, feature=bare)
                 if entry in available:
-                    error.advice = f"'[!]{bare}' is the column '{entry}', and '!{bare}' all columns but '{bare}'"
+                    error.set_hint(f"'[!]{bare}' is the column '{entry}', and '!{bare}' all columns but '{bare}'")
                 raise error
 
     def order(self, names: Sequence[str]) -> list[str]:

@@ -145,7 +145,7 @@ def list_(
     if source is not None:
         if encoding != LIST or default is not None or part not in (None, CONTEXT):
             reason = "lists of arrays have no encoding=, default= and feature lists"
-            raise SchemaError(reason, hint="make feature lists with tfr.sequence")
+            raise SchemaError(reason, hint="make feature lists with sequence(), of which each has its own encoding")
         return _field(
             whole,
             feature,

@@ -111,8 +111,12 @@ def _first(samples: Iterator[tuple[str, Sample]], options: SourceOptions) -> tup
         if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
             break
     if first and (inside := next((name for name in names if FileName.parse(f"x.{name}").is_records), None)) is not None:
-        text = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
-        warn(f"{printable(first[0][0])}: {text}: without source_format=, its records are read", UserWarning)
+        reason = f"'{printable(first[0][1][KEY])}.{printable(inside)}' is a TFRecord file, and becomes one value"
+        text, text_cli = (
+            f"{printable(first[0][0])}: {reason}: without {option}, its records are read"
+            for option in ("source_format=", "--from")
+        )
+        warn(text, UserWarning, text_cli)
     return first, pa.schema([(name, _type(name)) for name in names])
 
 

@@ -29,14 +29,16 @@ class SchemaRevision(NamedTuple):
 
     def late_error(self) -> SchemaError:
         """The error if rows were already delivered under the plan."""
-        at_once = "read everything at once with read_table"
+        at_once, at_once_cli = "read everything at once with read_table", "read everything at once in Python"
         error = partial(SchemaError, path=self.path, record=self.record, offset=self.offset)
         if self.declared:
             reason = "its embedded schema says that the column is stored as several features, unlike in files before"
             advice = f"declare it with encoding={Column.NESTED!r}, or {at_once}"
-            return error(reason, feature=self.embedded.schema.names[-1], hint=advice)
+            advice_cli = f"declare its encoding as {Column.NESTED!r} by --type, or {at_once_cli}"
+            return error(reason, feature=self.embedded.schema.names[-1], hint=advice, hint_cli=advice_cli)
         reason = "its embedded schema has more columns or other types than the schema that was fixed when reading began"
-        return error(reason, hint=f"pass schema= with all columns, or {at_once}")
+        advice = f"pass schema= with all columns, or {at_once}"
+        return error(reason, hint=advice, hint_cli=f"declare the other columns by --type, or {at_once_cli}")
 
     def warn_if_late(self) -> None:
         """Warn if the embedded schema is used although the file's first record does not carry it."""
@@ -127,7 +129,8 @@ class EmbeddedSchemaCheck:
             assert self.governing is not None
             origin = printable(self.governing.origin(error.feature or ""))
             reason = f"this file has no embedded schema, so that of {origin} applies"
-            error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
+            hint, hint_cli = (text and f"{reason}: {text}" for text in (error.hint, error.hint_cli))
+            error.set_hint(hint or reason, hint_cli)
 
     def _compare_stored_form(
         self, path: str, record: int, offset: int, content: bytes

@@ -37,7 +37,7 @@ from tfrecord_io.read.derived_records import DerivedRecords
 from tfrecord_io.read.example_lists.list_block import CONTEXT, EXAMPLES, PARTS, POSITION, RECORD, ListBlock
 from tfrecord_io.store import Origin, Source, SourcePrefetcher
 
-_OTHER_MESSAGE = 'read tf.train.Examples with read_table, or other messages with read_table(record_type="bytes")'
+_OTHER_MESSAGE = 'read tf.train.Examples with read_table, or any bytes of tfr.dataset(path, record_type="bytes")'
 _OTHER_MESSAGE_CLI = "read tf.train.Examples without --from, or other messages with --record-type bytes"
 _PARTS = 'read its parts as two tables: open_elwc(part="examples") and open_elwc(part="context")'
 _EXAMPLE_TAG, _CONTEXT_TAG = FieldTag.of(EXAMPLES), FieldTag.of(CONTEXT)

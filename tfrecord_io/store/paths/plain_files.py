@@ -70,11 +70,15 @@ class PathMatch(NamedTuple):
         left_out = [] if not self.sources else _left_out(self, self.fs, formats, suffixes, only_names=not is_local)
         if left_out:
             kinds, first = listed("or", *(format.title for format in formats)), min(left_out, key=natural_key)
-            text = (
+            reason = (
                 f"'{printable(first)}'{and_more(len(left_out) - 1)} not read: it looks like {kinds}, but the name does"
+                f" not end in {' or '.join(suffixes)}"
             )
-            text += f" not end in {' or '.join(suffixes)}; rename it"
-            warn(f"{printable(directory)}: {text}, or name all files with a glob and source_format=", UserWarning)
+            text, text_cli = (
+                f"{printable(directory)}: {reason}; rename it, or name all files with a glob and {option}"
+                for option in ("source_format=", "--from")
+            )
+            warn(text, UserWarning, text_cli)
 
     @staticmethod
     def find(

@@ -8,6 +8,7 @@ the manifest of this writing alone: a fact of a writing is a field of `own`.
 from __future__ import annotations
 
 import errno
+import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
@@ -196,7 +197,9 @@ class _Grown(ChangeById):
             names = list(manifest.partition_by)
             reason = f"'{old.place.path}': the dataset is {f'partitioned by {names}' if names else 'not partitioned'}"
             advice = f"pass partition_by={names!r}" if names else "leave out partition_by="
-            raise ValueError(f"{reason}; {advice}")
+            options = " ".join(f"--partition-by {shlex.quote(name)}" for name in names)
+            advice_cli = f"pass {options}" if names else "leave out --partition-by"
+            raise for_cli(ValueError(f"{reason}; {advice}"), f"{reason}; {advice_cli}")
 
     def check_schemas(self, manifest: Manifest | None, own: Manifest, path: str) -> None:
         if manifest is None or manifest.is_begun or self.rules.replaces_all:

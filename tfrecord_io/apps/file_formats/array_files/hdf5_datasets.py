@@ -123,6 +123,7 @@ class Links:
                     path=path,
                     expected=max_names,
                     hint="raise tfr.dataset(…, limits=tfr.Limits(features=…)) if intended",
+                    hint_cli="if intended, convert it in Python with larger limits=tfr.Limits(features=…)",
                 )
             met_groups.add(address)
             groups = []

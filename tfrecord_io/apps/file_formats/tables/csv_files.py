@@ -53,6 +53,10 @@ _LEADING_ZERO = r"^\s*[+-]?0[0-9xX]"  # also of hexadecimal numbers, which pyarr
 _LONG_INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # beyond which float64 does not have each
 _MAY_FOLLOW_ZERO = np.zeros(256, np.bool_)
 _MAY_FOLLOW_ZERO[list(b"0123456789xX")] = True
+_NAN_IS_MISSING = (
+    "if nan is a missing value, name it by null_values=",
+    "if nan is a missing value, name it by --null-values",
+)
 _STREAMED_BYTES = 2 << 20  # a block when all types are known
 _HEADER_BYTES = 64 << 10
 _THREADS = 2  # parse at a time: the records are encoded next to them
@@ -321,8 +325,9 @@ def _rows(
                 before = max(before, 0)
                 if rounded is not None:
                     name, row = rounded
-                    missing = "if nan is a missing value, name it by null_values="
-                    raise rounding_error(source.path, before + row, name=name, type_=types[name], alternative=missing)
+                    raise rounding_error(
+                        source.path, before + row, name=name, type_=types[name], alternatives=_NAN_IS_MISSING
+                    )
                 before += len(table)
                 yield from table.to_batches()
 
@@ -361,8 +366,11 @@ def _first_rounded(table: pa.Table) -> tuple[str, int] | None:
 def _warn_of_leading_zeros(path: str, name: str, cell: str, type_: pa.DataType) -> None:
     form = "hexadecimal form" if "x" in cell.lower() else "leading zeros"
     reason = f"'{printable(cell, 40)}' and others lose their {form}, as the column is read as {type_}"
-    advice = f"schema_overrides={ {name: 'string'}!r} keeps the text"
-    warn(f"{path}: column '{printable(name)}': {reason}; {advice}", SchemaWarning)
+    text, text_cli = (
+        f"{path}: column '{printable(name)}': {reason}; {declaration} keeps the text"
+        for declaration in Column.declaration(name, "string")
+    )
+    warn(text, SchemaWarning, text_cli)
 
 
 def _blocks(file: io.BufferedReader, delimiter: str, path: str) -> Iterator[bytes]:

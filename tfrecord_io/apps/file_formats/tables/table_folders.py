@@ -377,5 +377,5 @@ class _Target:
         try:
             check_schema(stored.remove_metadata(), first.remove_metadata(), self.path, self._old[0].name)
         except SchemaError as error:
-            error.advice = "write to another folder"
+            error.set_hint("write to another folder")
             raise

@@ -153,10 +153,16 @@ def refuse_rounding(texts: Iterable[str], name: str, type_: pa.DataType, path: s
                 )
 
 
-def rounding_error(path: str, row: int, name: str, type_: pa.DataType, alternative: str = _ROUND) -> DecodeError:
-    """The error for an integer that `is_rounded`, in a column inferred as `type_`; `alternative` is further advice."""
+def rounding_error(
+    path: str, row: int, name: str, type_: pa.DataType, alternatives: tuple[str, str] = (_ROUND, _ROUND)
+) -> DecodeError:
+    """The error for an integer that `is_rounded`, in a column inferred as `type_`.
+
+    `alternatives` are further advice, in Python and for the command.
+    """
     reason = f"{type_} rounds this integer beyond 2**53; the column has this type because of its floats or NaN"
-    hint, hint_cli = (f"{hint}, or {alternative}" for hint in text_hints(name, type_))
+    hints = zip(text_hints(name, type_), alternatives, strict=True)
+    hint, hint_cli = (f"{hint}, or {alternative}" for hint, alternative in hints)
     return DecodeError(reason, path=path, record=row, feature=name, expected=str(type_), hint=hint, hint_cli=hint_cli)
 
 

@@ -206,7 +206,12 @@ def _sampled_columns(
         if not needs_rank:
             return []
         reason = "the file object is read once, and the first records decide the dtype and the number of dimensions"
-        raise SchemaError(reason, feature=open_columns[0].feature, hint="pass a path, or state both by tfr.tensor")
+        raise SchemaError(
+            reason,
+            feature=open_columns[0].feature,
+            hint="pass a path, or state both by tfr.tensor",
+            hint_cli="pass a path, or state both by --type",
+        )
     options = options.changed(schema="infer", schema_overrides=None, progress=False)
     try:
         columns = decode_sample(options, (*stated,))
