@@ -421,6 +421,25 @@ def test_workers_that_are_near_the_end_of_rows_that_nothing_counts(
     assert sorted([*itertools.chain(*steps), *rest]) == sorted(whole)
 
 
+@pytest.mark.parametrize("parts", [(4, 1), (4, 2)])
+@pytest.mark.parametrize("arranged", [{}, *ARRANGED], ids=["plain", "bucket", "pack", "cut"])
+def test_ranks_whose_steps_the_lanes_do_not_divide_have_one_position(
+    folders: dict[str, list[Path]], parts: tuple[int, int], arranged: dict[str, Any]
+) -> None:
+    """At each step, also where lanes have ended: a rank had taken its next step at once."""
+    source = opened(folders, "unlike").select(["t"])
+    options = {**arranged, "parts": parts, "batch_size": 1, "pad_value": -1, "shuffle_buffer": 4, "seed": 0}
+    options |= {} if arranged else {"ragged": "pad"}
+    with quiet():
+        whole = [token for batch in source.iter_arrays(**options) for token in tokens_of(batch)]
+        begun, states = Layout(source, 1, 1, **options).steps(6, tokens_of)
+        for steps in (3, 9, 14):
+            more, later = Layout(source, 3, 1, states[0], **options).steps(steps, tokens_of)
+            assert all(place_in(own) == place_in(later[0]) for own in later)
+            rest = Layout(source, 3, 1, later[-1], **options).rest(tokens_of)
+            assert sorted([*itertools.chain(*begun, *more), *rest]) == sorted(whole)
+
+
 @settings(max_examples=rounds(100, 15))
 @given(
     missing=st.sets(st.integers(0, 19), max_size=12), seats=st.sampled_from([(1, 2), (1, 3), (2, 1), (3, 1), (2, 2)]),
