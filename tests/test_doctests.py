@@ -42,6 +42,7 @@ def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.Monke
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
 
 
+@pytest.mark.plugins("engines")  # which has some of them
 def test_modules_that_pandas_2_shows_in_another_way_are_there() -> None:
     assert set(SHOWN_BY_PANDAS_3) <= set(MODULES)
 
