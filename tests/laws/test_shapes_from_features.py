@@ -869,3 +869,29 @@ def test_a_source_of_another_number_of_dimensions_is_damaged(
         tfr.read_table(tmp_path / "a", schema=pa.schema([column]))
     with pytest.raises(tfr.errors.SchemaError, match=reason):
         tfr.write_tfrecord(pa.table([pa.nulls(1, column.type)], schema=pa.schema([column])), tmp_path / "b")
+
+
+@pytest.mark.parametrize("sample", [2, 10_000])
+@pytest.mark.parametrize("order", ["ab", "ba", "aa"])
+@pytest.mark.parametrize("in_list", [False, True])
+def test_arrays_that_no_record_of_a_file_has_are_null(tmp_path: Path, order: str, sample: int, in_list: bool) -> None:
+    """As other declared columns; their sizes, which no record states, vary."""
+    record = {"x": bytes(4), "h": 2, "w": 2}
+    for name, features in (("a", {}), ("b", record)):
+        payloads = [tfr.encode_example({"k": n, **features}) for n in range(3)]
+        written(tmp_path / f"{name}.tfrecord", payloads)
+    item = tfr.tensor("uint8", ("h", "w"), required=False)
+    field = tfr.list_(tfr.tensor("uint8", ("h", "w")), required=False) if in_list else item
+    paths = [tmp_path / f"{name}.tfrecord" for name in order]
+    source = tfr.dataset(paths, schema={"k": "int64", "x": field}, sample=sample)
+    expected = [value for name in order for value in [None if name == "a" else [[0, 0], [0, 0]]] * 3]
+    found = tfr.read_tfrecord(source)["x"].tolist()
+    assert [cell if cell is None else np.array(cell[0] if in_list else cell).tolist() for cell in found] == expected
+
+
+def test_a_shape_of_unknown_rank_that_no_record_states_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [tfr.encode_example({"k": 1})])
+    with pytest.raises(
+        tfr.errors.FeatureNotFoundError, match="no record of the sample has it, and it states the shape"
+    ):
+        tfr.read_table(path, schema={"k": "int64", "x": tfr.tensor("uint8", "shape")})
