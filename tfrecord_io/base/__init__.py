@@ -1,4 +1,6 @@
-"""Words, errors, options, registries and threads. Knows no record; imports the standard library only.
+"""Words, errors, options, registries and threads. Knows no record.
+
+Importing it loads the standard library only; pyarrow, NumPy and tqdm are loaded by the names that need them.
 
 Other rooms import these names, and no module of this package.
 """

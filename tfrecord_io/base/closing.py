@@ -36,7 +36,7 @@ class NotCopied:
 
 
 def quiet_at_exit(release: Callable[Concatenate[T, P], None]) -> Callable[Concatenate[T, P], None]:
-    """Decorate `__del__`: what it raises while the interpreter ends, as modules that it uses are gone, is ignored.
+    """Decorate `__del__`: exceptions during interpreter shutdown, when modules are gone, are suppressed.
 
     Also `__exit__`, which the end of the interpreter calls in generators that wait in a block.
     """

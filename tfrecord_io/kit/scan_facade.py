@@ -205,7 +205,7 @@ class Scan:
         return row_lookup(self._scan)
 
     def map_records(self) -> RecordMap:
-        """Give each record of the files an address, the damaged ones, too: they are found beside what is shown of them.
+        """Give every record an address, damaged ones included; a background thread finds them.
 
         ValueError if the read has an `offset` or a `limit`.
         """

@@ -201,7 +201,8 @@ def diff(
     FeatureNotFoundError, ValueError
         A dataset has no such column as `key`, or two records of one key.
     """
-    names = [] if key in (None, (), []) else Selection.check_names("key", key)
+    is_given = key is not None and not (isinstance(key, list | tuple) and not key)
+    names = Selection.check_names("key", key) if is_given else []
     if any_order and names:
         error = ValueError("any_order= and key= are two ways to compare regardless of order: pass only one of them")
         raise for_cli(error, "--any-order and --key are two ways to compare regardless of order: pass only one of them")

@@ -13,7 +13,7 @@ from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 
-_SAMPLE_BYTES = 16 * MIB
+SAMPLE_BYTES = 16 * MIB  # of the records from which types are inferred
 
 
 def observe_chunks(
@@ -79,7 +79,7 @@ def sampled_chunks(
         yield from within_memory(reader.chunks(budget), max_expansion)
         return
     decoder = reader.decoder()
-    left, left_bytes = size, _SAMPLE_BYTES
+    left, left_bytes = size, SAMPLE_BYTES
     while left > 0 and left_bytes > 0:
         room, room_bytes = budget.max_rows, budget.max_bytes
         chunk = reader.read(decoder, min(left, room), min(left_bytes, room_bytes), begun=budget.rows > 0)

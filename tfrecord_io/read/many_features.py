@@ -16,12 +16,13 @@ from zlib import crc32
 
 import numpy as np
 
-from tfrecord_io.base import MIB, ScanOptions, Selection
+from tfrecord_io.base import ScanOptions, Selection
 from tfrecord_io.bytes import Array, Engine, FieldTag, get_engine
 from tfrecord_io.columns import Schema
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.first_values import FirstRecords
+from tfrecord_io.read.inference import SAMPLE_BYTES
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.saved_schema import find_saved_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
@@ -29,7 +30,6 @@ from tfrecord_io.store import Source, SourcePrefetcher, Sources
 
 _WIDE = 256 << 10  # bytes that a record of so many features has at least
 _PART = 4096  # features that are decoded together: a list takes 4 kB in a decoder
-_SAMPLE_BYTES = 16 * MIB
 _FEATURES, _ENTRY, _KEY = 1, 1, 1  # fields of an Example, of its Features, and of their entries
 _COMPANIONS = (b"/shape", b"/dtype")
 
@@ -112,7 +112,7 @@ class _Splitter:
         None if the first record has not very many features, or one of them is not an Example alone.
         """
         parts: list[list[list[Array]]] = []
-        left, left_bytes = int(self._options.sample), _SAMPLE_BYTES
+        left, left_bytes = int(self._options.sample), SAMPLE_BYTES
         with (
             SourcePrefetcher(sources) as prefetcher,
             closing(BlockWalker.from_options(prefetcher, self._options)) as walker,

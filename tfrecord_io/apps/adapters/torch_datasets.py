@@ -327,7 +327,7 @@ class _SavedState:
 
     @classmethod
     def of(cls, state: Mapping[str, Any] | Sequence[Any] | None) -> Self | None:
-        """The state in those of iterators or of loaders, of which the most advanced counts; None without one.
+        """The most advanced state in one or more states of iterators or loaders; None if there is none.
 
         ValueError for a value that has no state, or one of a loader that took more batches since it was saved.
         """
@@ -413,7 +413,7 @@ class TFRecordStream(IterableDataset):  # type: ignore[misc]
         if place.dealer == _SHARD and options.shuffle_buffer and options.seed is None:
             reason = f"needs the same seed= in all ranks: {_SHARD} of accelerate takes the part of each from all"
             raise ValueError(f"shuffle_buffer= {reason} rows, in an order that they share")
-        if place.rank == (options.worker or (0, 1)):
+        if place.rank == options.share:
             return self.iteration
         return self.iteration.begin_epoch(0, worker=place.rank)
 

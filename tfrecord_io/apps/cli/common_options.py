@@ -72,7 +72,9 @@ def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[s
         try:
             nested[last] = json.loads(text)
         except ValueError:
-            nested[last] = {"True": True, "False": False, "None": None}.get(text, text)  # not the true text "False"
+            nested[last] = {"True": True, "False": False, "None": None}.get(
+                text, text
+            )  # the text "False" would be true
     return options or None
 
 

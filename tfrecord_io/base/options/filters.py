@@ -165,7 +165,7 @@ def _operand_error(column: str, operator: Operator, got: str) -> ValueError:
 
 
 def _members(column: str, symbol: str, values: Any) -> list[pa.Array | pa.ChunkedArray]:
-    """The values after ``in``; numbers of several types, of which Arrow may have none for all, in one array each."""
+    """The operand of ``in`` as arrays: one for each type of number, as Arrow may have no common type."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return [values]
     where = f"filters: column '{printable(column)}': '{symbol}'"

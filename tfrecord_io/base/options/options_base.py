@@ -25,7 +25,7 @@ def cpu_count() -> int:
 
 
 def check_integer(name: str, value: Any, least: int, most: int | None = None, *, optional: bool = False) -> Any:
-    """An integer as an `int`, as those of NumPy overflow; TypeError or ValueError for what is none, or out of range."""
+    """Convert to `int`, as NumPy's overflow. TypeError if it is not an integer, ValueError if it is out of range."""
     if optional and value is None:
         return None
     try:

@@ -26,7 +26,7 @@ from tfrecord_io.bytes.format.feature_types import Kind, Layout
 
 
 class Checks(IntEnum):
-    """Which checksums of frames are compared. The kernel has the same numbers."""
+    """The checksums of frames to verify; the values equal those of the kernel."""
 
     NONE = 0
     LENGTHS = 1

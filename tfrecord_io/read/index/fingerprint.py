@@ -68,7 +68,7 @@ class Fingerprint(NamedTuple):
         return compares_all and (int(index.bounds[0]), index.end) == (0, file.size)
 
     def mismatch(self, file: RandomAccessFile, index: RecordIndex, *, every: bool) -> str:
-        """Say why a file is not that of its index, by `every` record or by some; empty if it may be the same."""
+        """Say why the index does not match the file, by all records if `every`, else by some; empty if it may match."""
         if every:
             return "" if _checksum_all(file, index) == self.all else "the checksums of its records are others"
         chosen = [self.some[at] for at in some_records(len(self.some), _SOME[file.is_local]).tolist()]

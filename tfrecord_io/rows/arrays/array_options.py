@@ -259,6 +259,11 @@ class IterOptions(RepresentationOptions):
             raise ValueError(f"parts= with shuffle_buffer= needs the same seed= in all workers: {reason}")
 
     @property
+    def share(self) -> tuple[int, int]:
+        """The index of this worker, and the number of workers; (0, 1) if it is the only one."""
+        return self.worker or (0, 1)
+
+    @property
     def bucketed(self) -> tuple[str, ...]:
         """The columns of `bucket_by`."""
         return () if self.bucket_by is None else tuple(Selection.check_names("bucket_by", self.bucket_by))

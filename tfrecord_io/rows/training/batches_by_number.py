@@ -23,9 +23,8 @@ from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, Item
 from tfrecord_io.rows.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.files import source_of
 from tfrecord_io.rows.training.row_source import RowSource
-from tfrecord_io.rows.training.shuffle_buffer import random_stream
+from tfrecord_io.rows.training.shuffle_buffer import Purpose, random_stream
 
-_ORDER = 4  # the purpose of a stream of random numbers; `shuffle_buffer` and mixtures have others
 _OF_BATCHES = frozenset({"seed", "drop_last", "bucket_by", "bucket_sizes", "pack", "cut", "end_token", "cu_seqlens"})
 
 
@@ -56,7 +55,7 @@ class BatchesByNumber(ItemsByNumber):
         options, count = self._options, len(self._rows)
         order: Array = np.arange(count)
         if options.seed is not None:
-            order = random_stream(options.seed, *([epoch] if epoch else []), _ORDER).permutation(count)
+            order = random_stream(options.seed, *([epoch] if epoch else []), Purpose.ROW_ORDER).permutation(count)
         elif epoch:
             raise ValueError("epochs differ in the order of rows, which is that of the files without a seed=")
         if self._lengths is None:

@@ -201,7 +201,7 @@ class Batching:
         # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.
         is_drawn = options.thread_count > 1 and options.shuffle_buffer > 0
         self._reads_ahead = is_drawn and not options.damage.goes_on
-        self._seed, self._stream = seed, (options.worker or (0, 1))[0] if stream is None else stream
+        self._seed, self._stream = seed, options.share[0] if stream is None else stream
         if options.shuffle_buffer:
             # glibc returns free memory beyond twice the largest block that was freed. After this one, arrays get pages
             # that others had, and the 4,000 page faults of 400,000 rows of nine numbers in 16 parts become 2.
@@ -248,7 +248,7 @@ class Batching:
 
     def _refuse_endless(self, reader: EpochReader) -> None:
         """Raise ValueError if this worker would wait forever: its records make no batch. Empty files are allowed."""
-        worker, workers = self._options.worker or (0, 1)
+        worker, workers = self._options.share
         whose = f" of worker {worker} of {workers}" if workers > 1 else ""
         if reader.count and self._options.cut:
             reason, advice = f"the {counted(reader.count, 'record')}{whose} have no values", "read other columns"

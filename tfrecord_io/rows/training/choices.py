@@ -13,10 +13,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tfrecord_io.bytes import Array
-from tfrecord_io.rows.training.shuffle_buffer import random_stream, stable_argsort
+from tfrecord_io.rows.training.shuffle_buffer import Purpose, random_stream, stable_argsort
 from tfrecord_io.typing import MixStop
 
-_CHOICES = 2  # the purpose of a stream of random numbers; `shuffle_buffer` has others
 _FIRST_COUNTED, _COUNTED = 1 << 10, 1 << 20  # choices at a time
 
 
@@ -29,7 +28,7 @@ class Choices:
     def __init__(self, weights: Sequence[float], seed: int, stop: MixStop, worker: int = 0) -> None:
         self.count, self.stop = len(weights), stop
         self._bounds = np.cumsum(weights)[:-1]
-        self._seed = [seed, worker, _CHOICES]
+        self._seed = [seed, worker, Purpose.CHOICES]
 
     def stream(self, begin: int) -> np.random.Generator:
         """Random numbers from position `begin` on, for `datasets`."""

@@ -199,9 +199,7 @@ class FileEpochs(Epochs):
         self._delivered = scan
         self._scan = scan = scan.without_filter()
         self._seed, self._counts = seed, counts
-        self._share: Share | RowRun = Share(
-            *(options.worker or (0, 1)), options.uneven if counts is not None else "keep"
-        )
+        self._share: Share | RowRun = Share(*options.share, options.uneven if counts is not None else "keep")
         share, window = self._share, self._delivered.selection.is_range
         by_file = counts is None and share.workers > 1 and have_own_files(self._delivered, share.workers)
         self.sources = scan.sources.share(share.worker, share.workers) if by_file else scan.sources

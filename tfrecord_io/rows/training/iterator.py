@@ -86,7 +86,7 @@ class ArrayIterator(Closing, Shared):
         """
         self._counts = counts
         self._row_counts = row_counts or RowCounts()
-        self._seat = Seat(*(options.worker or (0, 1)), *loader)
+        self._seat = Seat(*options.share, *loader)
         if loader[1] > 1:
             options = replace(options, worker=self._seat.part)
         self._source, self.options, self.lengths, self._damage = source, options, lengths, damage
@@ -157,8 +157,8 @@ class ArrayIterator(Closing, Shared):
         attribute, by default as if all workers began with this state.
         """
         options = replace(self.options, **{"state": None, **changes})
-        if (self.options.worker or (0, 1))[1] > 1:  # other workers draw seeds, too
-            worker = Seat(*(options.worker or (0, 1)), *loader).part
+        if self.options.share[1] > 1:  # other workers draw seeds, too
+            worker = Seat(*options.share, *loader).part
             self._source.refuse_own_seeds(replace(options, seed=self.options.seed, worker=worker))
         source = self._source.with_options(threads=options.thread_count)
         counts, lengths = self._counts, self.lengths

@@ -126,7 +126,7 @@ class Lane:
 
 
 def _fill(wanted: Sequence[tuple[Lane, int]]) -> None:
-    """Read until so many rows of each lane can be drawn, or none is left; those of several lanes together."""
+    """Fill several lanes at once, each until its wanted number of rows can be drawn, or it has ended."""
     for lane, rows in wanted:
         lane.ask(rows)
     for lane, rows in wanted:

@@ -26,7 +26,7 @@ from tfrecord_io.rows.training.classes import Classes
 from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
 from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.mixture import Mixture
-from tfrecord_io.rows.training.shuffle_buffer import random_stream
+from tfrecord_io.rows.training.shuffle_buffer import Purpose, random_stream
 
 _LEAST_BLOCK, _MOST_BLOCK, _BLOCK_BYTES = 64, 1 << 14, 4 * MIB  # rows that are put in order at a time
 _KEPT_BYTES = MIB  # size up to which a part is kept in memory if its rows are drawn again
@@ -374,7 +374,6 @@ def move_reports(rows: EpochReader, ended: ReadReport) -> None:
         report.restart()
 
 
-_ORDERS = 3  # the purpose of a stream of random numbers; `shuffle_buffer` and `mixture` have others
 _READ_BYTES, _LEAST_ROWS, _MOST_ROWS = 4 * MIB, 64, 1 << 14  # rows read by number at a time
 
 
@@ -433,7 +432,7 @@ class _Orders:
         first, last = int(passes[0]), int(passes[-1])
         last_epoch, begin, orders = self._last.get(group, (-1, 0, np.empty((0, length), np.int64)))
         if last_epoch != epoch or first < begin or last >= begin + len(orders):
-            stream = random_stream(self._seed, epoch, group, _ORDERS, begin=first * length)
+            stream = random_stream(self._seed, epoch, group, Purpose.GROUP_ORDER, begin=first * length)
             begin, orders = first, stream.random((last + 1 - first, length)).argsort(axis=1)
             self._last[group] = epoch, last, orders[-1:].copy()
         return orders[passes - begin, at]

@@ -136,7 +136,7 @@ class Mixture(RowSource):
 
     def worker_of(self, options: IterOptions) -> tuple[int, int]:
         """Number of a worker of this part among all workers of all parts, and their number."""
-        (outer, outers), (worker, workers) = self.worker, options.worker or (0, 1)
+        (outer, outers), (worker, workers) = self.worker, options.share
         return outer * workers + worker, outers * workers
 
     def has_own_files(self, workers: int) -> bool:

@@ -8,17 +8,31 @@ numbers here, so that the order depends neither on their content nor on how many
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 
 import numpy as np
 
 from tfrecord_io.bytes import Array, get_engine
 
-_FILES, _RECORDS = 0, 1  # the purpose of a stream of random numbers, as a part of its seed
 _SORTED_FAST = 2**16  # NumPy sorts 16-bit numbers by radix
 
 
+class Purpose(IntEnum):
+    """What a stream of random numbers is for: the last part of its seed. States depend on the numbers.
+
+    NumPy pads seeds with zeros, so that `ROW_ORDER` of epoch 0 has the stream of `FILE_ORDER` of another epoch; no
+    read uses both.
+    """
+
+    FILE_ORDER = 0
+    BUFFER_DRAWS = 1
+    CHOICES = 2  # of the parts of a mixture
+    GROUP_ORDER = 3  # the rows of a group of a balanced mixture
+    ROW_ORDER = 4  # rows that are read by number
+
+
 def random_stream(*seed: int, begin: int = 0) -> np.random.Generator:
-    """Random numbers of a seed, whose last part is their purpose, from number `begin` on."""
+    """Random numbers of a seed, whose last part is their `Purpose`, from number `begin` on."""
     bits = np.random.PCG64(np.random.SeedSequence(seed))
     bits.advance(begin)
     return np.random.Generator(bits)
@@ -26,7 +40,7 @@ def random_stream(*seed: int, begin: int = 0) -> np.random.Generator:
 
 def random_numbers(seed: int, epoch: int, worker: int, begin: int = 0) -> np.random.Generator:
     """Draws of one epoch: one uniform number in [0, 1) for each record, from number `begin` on."""
-    return random_stream(seed, epoch, worker, _RECORDS, begin=begin)
+    return random_stream(seed, epoch, worker, Purpose.BUFFER_DRAWS, begin=begin)
 
 
 def permutation(count: int, seed: int, epoch: int) -> list[int]:
@@ -35,7 +49,7 @@ def permutation(count: int, seed: int, epoch: int) -> list[int]:
     >>> sorted(permutation(5, seed=0, epoch=0))
     [0, 1, 2, 3, 4]
     """
-    order: list[int] = np.argsort(random_stream(seed, epoch, _FILES).random(count), kind="stable").tolist()
+    order: list[int] = np.argsort(random_stream(seed, epoch, Purpose.FILE_ORDER).random(count), kind="stable").tolist()
     return order
 
 

@@ -406,7 +406,7 @@ class WindowEpochs(Epochs):
     ) -> None:
         super().__init__()
         self.form, self.counts = windows.form, counts
-        self._share = Share(*(options.worker or (0, 1)), options.uneven if counts is not None else "keep")
+        self._share = Share(*options.share, options.uneven if counts is not None else "keep")
         of_episodes = options if counts is None else options.changed(worker=None, uneven="keep")
         self.episodes = episodes or FileEpochs(windows.episodes, of_episodes, seed)
         self.warnings, self.damage = self.episodes.warnings, self.episodes.damage

@@ -28,7 +28,7 @@ EXCLUDE_CLI = "exclude it with --columns"
 
 @dataclass(slots=True)
 class StoredArray(ArrayFile):
-    """An array of a file with others, of which any rows can be read."""
+    """One array of a file of several arrays, of which any range of rows can be read."""
 
     read_rows: Callable[[int, int], Array] = lambda begin, end: np.empty(0)
     read_part: Callable[[tuple[slice, ...]], Array] | None = None  # of any axes; None if only rows can be read

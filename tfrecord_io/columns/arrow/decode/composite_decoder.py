@@ -116,7 +116,7 @@ class _Work:
         return shapes
 
     def _lists(self, items: Array) -> list[_Level]:
-        """The levels of the lists around items, of which each row has so many."""
+        """Build the levels of lists around the items; `items` is the number of items of each row."""
         levels: list[_Level] = []
         for size, lengths in zip(reversed(self.assembly.sequence[1:]), reversed(self.lengths), strict=True):
             if lengths is None:

@@ -92,7 +92,7 @@ def _refuse_guesses(name: str, cells: Any, type_: pa.DataType) -> None:
 
 
 def _guessed_classes(type_: pa.DataType) -> tuple[type, ...]:
-    """Classes of which Arrow takes values for those of a type."""
+    """Python classes whose values Arrow would convert to a type."""
     if t.is_binary(type_):
         return (str,)
     if t.is_date(type_):
