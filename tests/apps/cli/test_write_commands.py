@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -76,6 +77,15 @@ def test_the_last_file_of_a_glob_is_not_replaced(run, command: str, path: Path, 
     assert f"{files[-1]}: the file exists, and is TARGET, as it is the last path; --mode overwrite replaces it" in (
         refused.stderr
     )
+
+
+def test_a_dash_is_standard_output_beside_a_file_of_this_name(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(path.read_bytes())
+    (tmp_path / "-").write_bytes(b"kept")
+    command = [sys.executable, "-m", "tfrecord_io", "merge", "a", "a", "-"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, check=True)
+    assert tfr.read_table(io.BytesIO(done.stdout)).num_rows == 2 * tfr.count(path)
+    assert (tmp_path / "-").read_bytes() == b"kept"
 
 
 def test_a_dry_run_says_what_the_run_would_say(run, path: Path, tmp_path: Path) -> None:

@@ -264,7 +264,8 @@ def modes(
         folder = os.path.dirname(target)
         is_beside = len(sources) > 1 and all(os.path.dirname(source) == folder for source in sources)
         # A shell that expands a glob makes its last file the target.
-        if is_beside and mode is None and not options.get("dry_run") and os.path.isfile(target):
+        may_be_source = is_beside and target != "-"  # which is standard output, whatever files there are
+        if may_be_source and mode is None and not options.get("dry_run") and os.path.isfile(target):
             reason = "the file exists, and is TARGET, as it is the last path"
             raise FileExistsError(errno.EEXIST, f"{reason}; --mode overwrite replaces it", target)
         return command(*arguments, mode=mode, **options)
