@@ -232,7 +232,10 @@ class Dataset(_Shown):
 
     @property
     def schema_source(self) -> str:
-        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions" or "inferred"."""
+        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions", "inferred".
+
+        Or ``record_type=…``, of bytes and other messages.
+        """
         return self._held.schema_source
 
     @property

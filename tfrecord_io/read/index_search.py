@@ -147,7 +147,7 @@ def _names_columns(scan: Scan) -> bool:
 
     A pattern also selects features that no schema names.
     """
-    if scan.resolved.source == "schema=":
+    if scan.resolved.is_declared:
         return True
     entries = scan.selection.columns
     return entries is not None and not any(NamePattern(entry).is_glob or entry.startswith("!") for entry in entries)
@@ -165,7 +165,7 @@ def _wanted_columns(scan: Scan) -> WantedColumns | None:
         if not obeys:
             return True
         if content is None:  # then any record may have more features, unless none had an embedded schema
-            return scan.resolved.source != "embedded"
+            return not scan.resolved.is_embedded
         return scan.embedded_check.check(source.path, 0, 0, content) is None
 
     def read_embedded(source: Source, file: RandomAccessFile) -> bytes | None:
@@ -208,7 +208,7 @@ def _select_matches(scan: AnyScan, matches: Sequence[Result]) -> tuple[AnyScan |
     if any(source.file_bytes is not None for source in scan.sources):
         scan, matches = _align_by_index(scan, matches)
     named = matches
-    if scan.resolved.source == "embedded":
+    if scan.resolved.is_embedded:
         pairs = zip(scan.sources, matches, strict=True)
         matches = [_add_first(match, source) if isinstance(match, FileMatches) else match for source, match in pairs]
     begun, left = _count_skipped_files(matches, scan.selection.offset)

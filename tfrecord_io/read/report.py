@@ -32,7 +32,7 @@ class ReadReport(Report):
         Files opened.
     schema_source : str
         "schema=", "embedded", "saved" (`Schema.save`), "features.json", "companions" (companion features make bytes
-        tensors) or "inferred".
+        tensors), "inferred", or ``record_type=…`` of bytes and other messages.
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     skipped : sequence of SkippedRegion

@@ -438,5 +438,5 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._request.check_names(resolved.schema)
         scan = self._request.scan(resolved, **known)
-        absent = AbsentColumns(scan.features, warn_of_schema) if resolved.source == "schema=" else None
+        absent = AbsentColumns(scan.features, warn_of_schema) if resolved.is_declared else None
         return plan_read(scan, reader, whole=self._request.whole, absent=absent)

@@ -57,7 +57,7 @@ class ResolvedSchema:
     """The schema of the features, and its source."""
 
     schema: Schema  # of all features that can be read
-    source: str  # "schema=", "embedded", "saved", "features.json", "companions", "inferred" or 'record_type="bytes"'
+    source: str  # "schema=", "embedded", "saved", "features.json", "companions", "inferred", "record_type=…"
     record_type: RecordType = RecordType.DETECT
     embedded: EmbeddedSchema | None = None  # the one that governs, if `source` is "embedded"
     folded: frozenset[str] = frozenset()  # columns that were inferred to be tensors from their companion features
@@ -67,12 +67,23 @@ class ResolvedSchema:
     is_partial: bool = False  # `schema` has a part of the columns; features of the others are left out
 
     @property
+    def is_declared(self) -> bool:
+        """True if ``schema=`` was passed."""
+        return self.source == "schema="
+
+    @property
+    def is_embedded(self) -> bool:
+        """True if a file carries it."""
+        return self.source == "embedded"
+
+    @property
     def is_inferred(self) -> bool:
+        """True if records decided it, with companion features or without."""
         return self.source in ("inferred", "companions")
 
     def declares(self, overrides: Mapping[str, Any] | None) -> Callable[[str], bool]:
         """A predicate: the type of a column was declared, and not found in the records."""
-        if not self.is_inferred and self.source != "embedded":
+        if not self.is_inferred and not self.is_embedded:
             return lambda name: True
         return Overrides(overrides).names if overrides else frozenset[str]().__contains__
 
@@ -87,7 +98,7 @@ class _Compiled:
         if entries is not None or resolved.companions:
             order = Projection(entries).order(resolved.schema.names)
             names = list(filterfalse(resolved.companions.__contains__, order))
-            if scan.with_index and resolved.source == "embedded":
+            if scan.with_index and resolved.is_embedded:
                 excluded = {name.removeprefix("!") for name in entries or ()}
                 index = EmbeddedSchema.index_levels(resolved.schema.to_arrow())
                 self.added_index = [name for name in index if name not in names and name not in excluded]
@@ -101,7 +112,7 @@ class _Compiled:
             )
         else:
             dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
-            is_declared = resolved.source == "schema="
+            is_declared = resolved.is_declared
             self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
         self._settings: DecodeSettings | None = None
         # The embedded schema of one file was checked when it was read.
@@ -184,7 +195,7 @@ class Scan:
     @property
     def is_of_first_rows(self) -> bool:
         """True if the schema is of the first rows only: later rows may have more columns, or other types."""
-        if self.resolved.source == "embedded":
+        if self.resolved.is_embedded:
             return len(self.sources) > 1 and not self.sources.have_stated_schemas
         return self.resolved.is_inferred
 
@@ -279,7 +290,10 @@ class Scan:
 
     @property
     def schema_source(self) -> str:
-        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions" or "inferred"."""
+        """Where the schema comes from: "schema=", "embedded", "saved", "features.json", "companions", "inferred".
+
+        Or ``record_type=…``, of bytes and other messages.
+        """
         return self.resolved.source
 
     @property
@@ -316,7 +330,7 @@ class Scan:
     def embedded_check(self) -> EmbeddedSchemaCheck:
         """A check of embedded schemas against the governing one; of how they say that declared columns are stored."""
         resolved, options = self.resolved, self.options
-        if resolved.source == "schema=":
+        if resolved.is_declared:
             return EmbeddedSchemaCheck(False, None, resolved.schema, Projection(self.selection.columns))
         return EmbeddedSchemaCheck(options.schema is None, resolved.embedded)
 
@@ -794,7 +808,7 @@ def _decode_settings(
     if resolved.is_inferred:
         unknown = "fault" if options.on_new == "raise" else "skip"
         ignored |= resolved.companions.difference(map(name_of, compiled.columns))
-    elif resolved.source == "embedded":
+    elif resolved.is_embedded:
         if columns is not resolved.schema:
             every = plan_columns(resolved.schema)
             ignored = every.ignored.union(set(map(name_of, every.columns)).difference(map(name_of, compiled.columns)))

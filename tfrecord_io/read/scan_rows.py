@@ -60,7 +60,7 @@ class ScanRows:
         """
         scan = self.scan.add_index_levels() if with_index else self.scan
         needed = scan.prune_files().with_required_columns()
-        warns = warns and len(needed.sources) == len(scan.sources) and scan.schema_source == "schema="
+        warns = warns and len(needed.sources) == len(scan.sources) and scan.resolved.is_declared
         rows = ScanRows(needed)
         return rows.open_indexed(needed.row_filter, warn_of_schema if warns else None, whole=whole)
 

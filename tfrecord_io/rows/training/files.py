@@ -237,7 +237,7 @@ class FileEpochs(Epochs):
         else:  # rows that were left out have no number: they are found again only by decoding all rows
             scan = self._scan.with_sources(sources)
         is_whole = position.epoch == 0 and begin == offset and self._share.workers == 1 and not self._is_part
-        is_declared = self._scan.resolved.source == "schema="
+        is_declared = self._scan.resolved.is_declared
         warn = self.warnings.append if is_whole and is_declared else None
         reader = ScanRows(scan).open_files(warn) if row_filter is None else self._open_filtered(scan, row_filter, warn)
         worker, workers, first = self.every_nth.worker, self.every_nth.workers, scan.selection.offset
