@@ -541,8 +541,8 @@ class LaneBatching(Batching):
             # The steps of which this worker has so many rows, or at least some rows of each part.
             steps_at_once = max(rows_at_once * seat.workers // self._batch_size, fewest * order.parts // size + period)
             whole = None if whole is None else min(whole, steps_at_once)
-            is_filled = order.sizes is None and seat.is_alone and order.turns == 1
-            if (is_filled or self._reads_all) and any(lane.ended for lane in lanes.values()):
+            is_filled = order.sizes is None and (seat.is_alone or self._reads_all)
+            if is_filled and any(lane.ended for lane in lanes.values()):
                 fill = self._filled_window if order.turns == 1 else self._filled_step
                 window = fill(position, lanes, steps_at_once)
             else:
