@@ -61,8 +61,17 @@ def find_indexes(
 
 def find_all_indexes(sources: Sequence[Source]) -> list[tuple[Source, ...]]:
     """All index files next to each data file: one of all records, and one with values of columns."""
-    kinds = [find_indexes(sources, suffixes=suffixes) for suffixes in (SUFFIXES, (FileName.COLUMN_INDEX_SUFFIX,))]
-    return [tuple(index for index in found if index is not None) for found in zip(*kinds, strict=True)]
+    first = find_indexes(sources)
+    both = [
+        source for source, index in zip(sources, first, strict=True) if index is not None and not _of_columns(index)
+    ]
+    columns = iter(find_indexes(both, suffixes=(FileName.COLUMN_INDEX_SUFFIX,)))
+    found = [(index,) if index is None or _of_columns(index) else (index, next(columns)) for index in first]
+    return [tuple(index for index in indexes if index is not None) for indexes in found]
+
+
+def _of_columns(index: Source) -> bool:
+    return index.path.endswith(FileName.COLUMN_INDEX_SUFFIX)
 
 
 def find_again(source: Source, *suffixes: str) -> Source | None:
@@ -75,7 +84,7 @@ def find_again(source: Source, *suffixes: str) -> Source | None:
 
 def _is_pickle(sidecar: Source) -> bool:
     """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
-    if not sidecar.local or sidecar.path.endswith(FileName.COLUMN_INDEX_SUFFIX):
+    if not sidecar.local or _of_columns(sidecar):
         return False
     from tfrecord_io.read.index.record_index import is_pickle
 
