@@ -31,7 +31,12 @@ PANDAS_2 = pd.__version__.startswith("2.")
 SHOWN_BY_PANDAS_3 = ["tfrecord_io.plugins.engines.dask", "tfrecord_io.apps.api"]
 
 
-@pytest.mark.parametrize("name", MODULES)
+USING = {"tfrecord_io.bytes.format.format_registry": "tensorflow", "tfrecord_io.columns.schema.schema": "tensorflow"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.plugins(*filter(None, [USING.get(name)]))) for name in MODULES]
+)
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for home in (home for home in LIBRARIES if re.fullmatch(rf"{home}([._]\w+)?", name)):
         pytest.importorskip(LIBRARIES[home])

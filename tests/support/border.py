@@ -49,6 +49,15 @@ def _skipping() -> Generator[None, Any, Any]:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Skip a module that uses the plugin where it is imported, such as for the cases of a test."""
+    report = yield
+    if WITHOUT and report.failed and _SAID in str(report.longrepr):
+        report.outcome, report.longrepr = "skipped", (str(collector.path), 0, f"it uses the plugin {WITHOUT}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, Any, Any]:
     if any(WITHOUT in marker.args for marker in item.iter_markers("plugins")):
         pytest.skip(f"it states what the plugin {WITHOUT} adds")

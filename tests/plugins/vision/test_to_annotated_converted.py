@@ -163,10 +163,11 @@ def test_boxes_sizes_order_and_damage(folder: Path, form: str) -> None:
         ("photos", ["--from", "voc"], "has .xml files"),
         ("voc", ["--from", "coco", "--images", "photos"], "expected a COCO file"),
         ("instances.json", ["--from", "coco", "--images", "voc"], "is --images the right folder?"),
-        (
+        pytest.param(
             "voc",
             ["--record-type", "bytes", "--sample", "3"],
             "only for TFRecord, ArrayRecord and TFDS sources, and 'voc' is Pascal VOC",
+            marks=pytest.mark.plugins("tensorflow"),
         ),
     ],
 )
