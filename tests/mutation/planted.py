@@ -347,8 +347,8 @@ SECOND_FAULTS = [  # planted later, at random functions
     Fault(
         "apps/cli/common_options.py",
         "a dry run refuses a target that a glob may have expanded to",
-        'is_beside and mode is None and not options.get("dry_run") and',
-        "is_beside and mode is None and",
+        'may_be_source and mode is None and not options.get("dry_run") and',
+        "may_be_source and mode is None and",
     ),
 ]
 
