@@ -112,8 +112,7 @@ class _Compiled:
             )
         else:
             dictionaries = resolved.embedded.dictionaries if resolved.embedded else {}
-            is_declared = resolved.is_declared
-            self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=is_declared)
+            self.builder = BatchBuilder(self.columns, dictionaries, resolved.folded, trusted=resolved.is_declared)
         self._settings: DecodeSettings | None = None
         # The embedded schema of one file was checked when it was read.
         is_checked = resolved.embedded is not None and resolved.embedded.content is not None

@@ -12,6 +12,8 @@ import pytest
 
 import tfrecord_io
 from tfrecord_io.apps.cli import tfr as command
+from tfrecord_io.apps.cli.command_group import ADVICE_OF_OPTION
+from tfrecord_io.base import OnDamage
 
 PACKAGE = Path(tfrecord_io.__file__).parent
 PYTHON = re.compile(
@@ -122,3 +124,7 @@ def test_hints_that_the_command_shows_too_are_not_in_python() -> None:
     texts = hints_without_another()
     assert len(texts) > 100
     assert {place: text for place, text in texts.items() if PYTHON.search(text) and IN_PYTHON not in text} == {}
+
+
+def test_commands_without_the_option_leave_its_advice_out() -> None:
+    assert OnDamage.ADVICE_CLI.startswith(ADVICE_OF_OPTION)

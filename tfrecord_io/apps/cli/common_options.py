@@ -72,9 +72,8 @@ def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[s
         try:
             nested[last] = json.loads(text)
         except ValueError:
-            nested[last] = {"True": True, "False": False, "None": None}.get(
-                text, text
-            )  # the text "False" would be true
+            # The text "False" would be true.
+            nested[last] = {"True": True, "False": False, "None": None}.get(text, text)
     return options or None
 
 

@@ -41,8 +41,8 @@ class _Verify(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         options = options_of(args)
-        given = ["--images=headers" if argument == "--images" else argument for argument in options]
-        return super().parse_args(ctx, [*given, *args[len(options) :]])
+        changed = ["--images=headers" if argument == "--images" else argument for argument in options]
+        return super().parse_args(ctx, [*changed, *args[len(options) :]])
 
 
 @inspection(

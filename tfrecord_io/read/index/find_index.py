@@ -63,14 +63,18 @@ def find_all_indexes(sources: Sequence[Source]) -> list[tuple[Source, ...]]:
     """All index files next to each data file: one of all records, and one with values of columns."""
     first = find_indexes(sources)
     both = [
-        source for source, index in zip(sources, first, strict=True) if index is not None and not _of_columns(index)
+        source
+        for source, index in zip(sources, first, strict=True)
+        if index is not None and not _is_column_index(index)
     ]
     columns = iter(find_indexes(both, suffixes=(FileName.COLUMN_INDEX_SUFFIX,)))
-    found = [(index,) if index is None or _of_columns(index) else (index, next(columns)) for index in first]
-    return [tuple(index for index in indexes if index is not None) for indexes in found]
+    indexes_by_file = [
+        (index,) if index is None or _is_column_index(index) else (index, next(columns)) for index in first
+    ]
+    return [tuple(index for index in indexes if index is not None) for indexes in indexes_by_file]
 
 
-def _of_columns(index: Source) -> bool:
+def _is_column_index(index: Source) -> bool:
     return index.path.endswith(FileName.COLUMN_INDEX_SUFFIX)
 
 
@@ -84,7 +88,7 @@ def find_again(source: Source, *suffixes: str) -> Source | None:
 
 def _is_pickle(sidecar: Source) -> bool:
     """True if a local file is the index of tfd-utils, which is named as one of this package may be."""
-    if not sidecar.local or _of_columns(sidecar):
+    if not sidecar.local or _is_column_index(sidecar):
         return False
     from tfrecord_io.read.index.record_index import is_pickle
 

@@ -667,61 +667,64 @@ class LaneBatching(Batching):
     def _filled_window(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
         """Steps of a worker that reads all lanes, which are filled across empty positions; of a single turn."""
         order, size = self._order, self._step
-        known = self._known_rows(position, 0, lanes, most * size)
-        count = len(known.at)
-        steps = -(-count // size) if known.ended and not self._options.drop_last else count // size
-        if known.ended and not steps and known.lacks < 0:  # rows that are left are dropped
+        drawable = self._known_rows(position, 0, lanes, most * size)
+        count = len(drawable.at)
+        steps = -(-count // size) if drawable.ended and not self._options.drop_last else count // size
+        if drawable.ended and not steps and drawable.lacks < 0:  # rows that are left are dropped
             return None
         step_of = np.arange(min(count, steps * size)) // size
-        ordered = np.argsort(step_of * order.lanes + known.parts[: len(step_of)], kind="stable")
-        ends = known.at[np.cumsum(np.bincount(step_of, minlength=steps)) - 1].tolist() if steps else []
-        if known.ended and steps:
-            ends[-1] = max(ends[-1], known.end - 1)
+        ordered = np.argsort(step_of * order.lanes + drawable.parts[: len(step_of)], kind="stable")
+        ends = drawable.at[np.cumsum(np.bincount(step_of, minlength=steps)) - 1].tolist() if steps else []
+        if drawable.ended and steps:
+            ends[-1] = max(ends[-1], drawable.end - 1)
         taken = [order.after(position, 0, place + 1) for place in ends]
         after = taken[-1] if taken else replace(position, marks={})
-        own, run = np.arange(position.ahead, steps, self._seat.workers), self._run_of_filled(position, len(step_of))
+        own_steps = np.arange(position.ahead, steps, self._seat.workers)
+        run = self._run_of_filled(position, len(step_of))
         return _Window(
-            known.parts[ordered[run]],
-            known.rows[ordered[run]],
-            sizes=np.bincount(step_of[run], minlength=steps)[own],
-            steps=own,
+            drawable.parts[ordered[run]],
+            drawable.rows[ordered[run]],
+            sizes=np.bincount(step_of[run], minlength=steps)[own_steps],
+            steps=own_steps,
             after=replace(after, ahead=(position.ahead - steps) % self._seat.workers),
-            taken=[taken[step] for step in own],
-            lacks=known.lacks if known.lacks >= 0 else None,
+            taken=[taken[step] for step in own_steps],
+            lacks=drawable.lacks if drawable.lacks >= 0 else None,
         )
 
     def _filled_step(self, position: OrderPosition, lanes: dict[int, Lane], most: int) -> _Window | None:
         """A step of a worker that reads all lanes: of the rows of a turn, and then of those of the next ones."""
         order, lacks = self._order, -1
-        parts, rows, taken, left = list[Array](), list[Array](), list(position.taken), self._step
+        parts, rows, positions, left = list[Array](), list[Array](), list(position.taken), self._step
         for turn in ((position.turn + ahead) % order.turns for ahead in range(order.turns)):
-            known = self._known_rows(position, turn, lanes, most * self._step)
-            chosen = known.at[:left]
-            is_whole = len(chosen) < len(known.at) or len(chosen) == left
-            if not is_whole and not known.ended:  # more rows have to be read
+            drawable = self._known_rows(position, turn, lanes, most * self._step)
+            chosen = drawable.at[:left]
+            is_whole = len(chosen) < len(drawable.at) or len(chosen) == left
+            if not is_whole and not drawable.ended:  # more rows have to be read
                 return self._empty_window(position)
-            taken[turn] += known.end if known.ended and len(chosen) == len(known.at) else int(chosen[-1]) + 1
-            parts.append(known.parts[: len(chosen)])
-            rows.append(known.rows[: len(chosen)])
+            positions[turn] += (
+                drawable.end if drawable.ended and len(chosen) == len(drawable.at) else int(chosen[-1]) + 1
+            )
+            parts.append(drawable.parts[: len(chosen)])
+            rows.append(drawable.rows[: len(chosen)])
             left -= len(chosen)
-            if not left or known.lacks >= 0:
-                lacks = known.lacks if left else -1
+            if not left or drawable.lacks >= 0:
+                lacks = drawable.lacks if left else -1
                 break
         count = self._step - left
         if lacks < 0 and (not count or (left and self._options.drop_last)):
             return None
-        after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(taken), marks={})
+        after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(positions), marks={})
         run = self._run_of_filled(position, count)
         all_parts, all_rows = np.concatenate(parts), np.concatenate(rows)
         ordered = np.argsort(all_parts, kind="stable")[run]
-        own = np.zeros(0 if position.ahead else 1, np.int64)
+        own_steps = np.zeros(0 if position.ahead else 1, np.int64)
         return _Window(
             all_parts[ordered],
             all_rows[ordered],
-            sizes=np.array([len(ordered)])[: len(own)],
-            steps=own,
+            sizes=np.array([len(ordered)])[: len(own_steps)],
+            steps=own_steps,
             after=replace(after, ahead=(position.ahead - 1) % self._seat.workers),
-            taken=[after][: len(own)],
+            taken=[after][: len(own_steps)],
             lacks=lacks if lacks >= 0 else None,
         )
 
@@ -781,8 +784,8 @@ class LaneBatching(Batching):
             lanes.append(lane)
             counts.append(min(lane.available, until - lane.drawn))
         if self._reads_all:  # rows that other ranks take
-            for part, lane in self._lanes.lanes.items():
-                lane.skip(int(rows_before[part]) if part not in opened else 0)
+            for part in self._lanes.lanes.keys() - opened.keys():
+                self._lanes.lanes[part].skip(int(rows_before[part]))
         if not window.rows.size:
             return None
         firsts = np.array([lane.drawn for lane in lanes], np.int64)
@@ -832,8 +835,7 @@ class LaneBatching(Batching):
         streams: dict[int, _PartBatches] = {}
         own = {*self._own_parts(position).tolist()}
         ended = set[int]()
-        marks = dict[int, tuple[int, Callable[[], Any]]]()
-        marks |= {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
+        marks = self._resumed_marks()
         while ended < own:
             after, ahead = order.after_steps(position, self._step, 1), position.ahead
             position, turn, begin = replace(after, ahead=(ahead - 1) % seat.workers), position.turn, position.taken
@@ -851,7 +853,7 @@ class LaneBatching(Batching):
                 ended.add(int(part))
                 continue
             marks[int(part)] = stream.number, stream.position()
-            yield _BatchOfPart.of(stream, chunk, self._batch_progress(position, marks))
+            yield _BatchOfPart.from_stream(stream, chunk, self._batch_progress(position, marks))
 
     def _batches_of_all_parts(self, position: OrderPosition) -> Iterator[ArrayChunk]:
         """Batches that parts make, of a worker that reads all parts, as lanes do not divide the ranks.
@@ -861,32 +863,35 @@ class LaneBatching(Batching):
         order, seat = self._order, self._seat
         streams: dict[int, _PartBatches] = {}
         ended = set[int]()
-        marks = dict[int, tuple[int, Callable[[], Any]]]()
-        marks |= {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
+        marks = self._resumed_marks()
         while len(ended) < order.parts:
-            own, found, taken = None, 0, list(position.taken)
+            batch, count, positions = None, 0, list(position.taken)
             for turn in ((position.turn + ahead) % order.turns for ahead in range(order.turns)):
                 of_turn = range(turn * order.lanes, (turn + 1) * order.lanes)
-                while found < seat.ranks and not ended.issuperset(of_turn):
-                    row, lane = divmod(taken[turn], order.lanes)
+                while count < seat.ranks and not ended.issuperset(of_turn):
+                    row, lane = divmod(positions[turn], order.lanes)
                     part = of_turn[lane]
                     if part not in streams:
                         streams[part] = self._open_batches(part, row)
                     stream = streams[part]
-                    taken[turn] += 1
+                    positions[turn] += 1
                     if part in ended or (chunk := stream.batch(row)) is None:
                         ended.add(part)
                         continue
                     marks[part] = stream.number, stream.position()
                     is_failed = stream.error() is not None
-                    if is_failed or (found == seat.rank and not position.ahead):
-                        own = _BatchOfPart.of(stream, chunk, self._batch_progress(position, marks))
-                    found = seat.ranks if is_failed else found + 1
-            after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(taken), marks={})
+                    if is_failed or (count == seat.rank and not position.ahead):
+                        batch = _BatchOfPart.from_stream(stream, chunk, self._batch_progress(position, marks))
+                    count = seat.ranks if is_failed else count + 1
+            after = replace(position, turn=(position.turn + 1) % order.turns, taken=tuple(positions), marks={})
             position = replace(after, ahead=(position.ahead - 1) % seat.workers)
-            if own is not None:
-                own.state = self._batch_progress(position, marks)  # once all ranks have taken theirs
-                yield own
+            if batch is not None:
+                batch.state = self._batch_progress(position, marks)  # once all ranks have taken theirs
+                yield batch
+
+    def _resumed_marks(self) -> dict[int, tuple[int, Callable[[], Any]]]:
+        """The marks of the position from which the epoch goes on, as those of batches."""
+        return {part: (number, partial(replace, place)) for part, (number, place) in self._marks.items()}
 
     def _batch_progress(
         self, position: OrderPosition, marks: Mapping[int, tuple[int, Callable[[], Any]]]
@@ -931,7 +936,7 @@ class _BatchOfPart(ArrayChunk):
     first: int = 0  # row of the chunk
 
     @classmethod
-    def of(cls, stream: _PartBatches, chunk: ArrayChunk, progress: _BatchProgress) -> _BatchOfPart:
+    def from_stream(cls, stream: _PartBatches, chunk: ArrayChunk, progress: _BatchProgress) -> _BatchOfPart:
         """The last batch of a stream."""
         rows, kept = (1 if chunk.rows else 0), (np.empty(0, np.int64) if stream.is_left_out else None)
         return cls(rows, [], progress, error=stream.error(), kept=kept, inner=chunk, first=stream.first)

@@ -213,7 +213,7 @@ def _sampled_columns(
             hint_cli="pass a path, or state both by --type",
         )
     options = options.changed(schema="infer", schema_overrides=None, progress=False)
-    columns, found = list[Mapping[str, ColumnBuffers]](), _first_values(values, options, decode_sample)
+    columns, arrays = list[Mapping[str, ColumnBuffers]](), _first_values(values, options, decode_sample)
     while stated:
         try:
             columns = decode_sample(options, (*stated,))
@@ -223,11 +223,11 @@ def _sampled_columns(
                 raise
             assert name is not None
             for column in (column for column in open_columns if name in column.source.features):
-                has_values = any(True for part in found for _ in _columns_of(part, column.feature))
+                has_values = any(True for part in arrays for _ in _columns_of(part, column.feature))
                 if has_values or column.source.shape is None or column.source.element is None:
                     raise _missing_size(name, column, missing) from None
             del stated[name]  # the columns are null in these records, and their sizes vary
-    return columns + found
+    return columns + arrays
 
 
 def _first_values(
