@@ -70,22 +70,22 @@ WITH_FILTER = {*COLUMNS, "pyarrow.compute"}
 # Of each usual call: the heavy modules that it imports, the number of modules of this package, and of its dataclasses
 # with a generated constructor. A module takes 0.2 ms and more: what few calls use is imported in a function. A frozen
 # dataclass takes 0.3 to 0.9 ms: values of usual calls are plain classes or NamedTuples. Four to six modules are doors
-# of rooms. `python -m benchmarks.import_time` measures the time.
+# of rooms, and up to seven those of `base/messages`. `python -m benchmarks.import_time` measures the time.
 CALLS: dict[str, tuple[set[str], int, int]] = {
     "pass": (set(), 5, 0),
-    "tfr.count(path)": (COLUMNS, 61, 3),
-    "tfr.read_table(path)": (COLUMNS, 90, 11),
-    "tfr.read_table(embedded)": (COLUMNS, 83, 10),
-    "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 93, 11),
-    "tfr.read_table(path, filters='feature0 == 3')": (WITH_FILTER, 102, 17),
-    "tfr.dataset(path, schema={'feature1': 'int64'}).filter([('feature1', '>', 2)]).to_table()": (WITH_FILTER, 116, 24),
-    "tfr.write_tfrecord({'a': [1, 2]}, new); tfr.open_random(new, key='a').get(2)": (WITH_FILTER, 149, 28),
-    "list(tfr.RecordReader(path))": (COLUMNS, 55, 4),
-    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 80, 7),
-    "tfr.write_tfrecord(table, new)": (COLUMNS, 79, 7),
-    "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 103, 14),
-    "sys.argv[1] = '--help'; tfr.apps.cli.main()": ({"click", "importlib.metadata"}, 44, 5),
-    "sys.argv[1] = '--version'; tfr.apps.cli.main()": ({"click"}, 17, 1),
+    "tfr.count(path)": (COLUMNS, 67, 3),
+    "tfr.read_table(path)": (COLUMNS, 97, 11),
+    "tfr.read_table(embedded)": (COLUMNS, 90, 10),
+    "tfr.read_table(path, columns=['feature0'], limit=1)": (COLUMNS, 100, 11),
+    "tfr.read_table(path, filters='feature0 == 3')": (WITH_FILTER, 109, 17),
+    "tfr.dataset(path, schema={'feature1': 'int64'}).filter([('feature1', '>', 2)]).to_table()": (WITH_FILTER, 123, 24),
+    "tfr.write_tfrecord({'a': [1, 2]}, new); tfr.open_random(new, key='a').get(2)": (WITH_FILTER, 155, 28),
+    "list(tfr.RecordReader(path))": (COLUMNS, 61, 4),
+    "tfr.write_tfrecord({'a': [1, None], 'b': ['x', 'y']}, new)": (COLUMNS, 85, 7),
+    "tfr.write_tfrecord(table, new)": (COLUMNS, 84, 7),
+    "tfr.read_tfrecord(path)": ({*COLUMNS, "pandas"}, 110, 14),
+    "sys.argv[1] = '--help'; tfr.apps.cli.main()": ({"click", "importlib.metadata"}, 49, 5),
+    "sys.argv[1] = '--version'; tfr.apps.cli.main()": ({"click"}, 20, 1),
 }
 
 

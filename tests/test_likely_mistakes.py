@@ -22,7 +22,7 @@ from click.testing import CliRunner
 import tfrecord_io as tfr
 from tfrecord_io.apps.cli import tfr as group
 from tfrecord_io.apps.cli.command_group import _OTHER_COMMANDS
-from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
+from tfrecord_io.base.options.other_names import OTHER_NAMES
 
 FRAME = pd.DataFrame({"label": [1, 2], "name": ["cat", "dog"]})
 _EQUIVALENTS = {name[4:]: meant for name, meant in OTHER_NAMES.items() if name.startswith("tfr.")}

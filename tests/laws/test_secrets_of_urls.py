@@ -17,7 +17,8 @@ import tfrecord_io as tfr
 from limited import limited
 from servers import Web
 from tfrecord_io.apps.cli.command_group import all_commands
-from tfrecord_io.base.display import hide_secrets, printable, secret_url
+from tfrecord_io.base.messages.display import printable
+from tfrecord_io.base.messages.url_secrets import hide_secrets, secret_url
 from tfrecord_io.errors import DecodeError
 
 SECRET = "qzSecret"

@@ -427,7 +427,7 @@ THIRD_FAULTS = [
         "",
     ),
     Fault(
-        "rows/arrays/array_options.py",
+        "rows/training/iter_options.py",
         "two equal sizes of buckets are accepted",
         "any(size >= after for size, after",
         "any(size > after for size, after",

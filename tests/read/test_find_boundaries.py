@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed, header, masked, written
-from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.base.options.tuned_limits import LIMITS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
 from tfrecord_io.read.find_boundaries import IntactRecords, find_boundaries

@@ -21,7 +21,7 @@ import tfrecord_io as tfr
 from messages import published_by
 from tfrecord_io.base import LIMITS
 from tfrecord_io.base.closing import Unconfirmed
-from tfrecord_io.base.options.limits import TunedLimits
+from tfrecord_io.base.options.tuned_limits import TunedLimits
 from tfrecord_io.store import clean
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest_files import SIZES

@@ -21,26 +21,26 @@ _HOMES = {
     "Shared": "closing",  # Threads take turns, under `_lock`
     "undo_after": "closing",  # Remove partial output after an error, which stays the one raised
     "Remark": "closing",  # A clause about written data, for the message of an error
-    "and_more": "display",  # The end of a list of which `count` items are not shown
-    "byte_size": "display",  # A size in bytes with two digits or more
-    "counted": "display",  # A number and its noun
-    "did_you_mean": "display",  # The question after a name that does not exist
-    "for_cli": "display",  # Give an error or a warning of Python the message that the command shows
-    "hide_secrets": "display",  # Hide passwords, signatures and tokens in URLs
-    "printable": "display",  # Hide the secrets of URLs, escape control characters and shorten
-    "Report": "display",  # Base of results that print as a line and a table, and show the same table in notebooks
-    "secret_url": "display",  # The filename for an OSError, whose secrets no message shows
-    "short": "display",  # Show a value in about `width` characters, control characters escaped
-    "Summary": "display",  # Content of a report
-    "warn": "display",  # Warn at the line of the caller outside this package
-    "column_list": "display",  # The names of columns in the line about a file, the first ones of many
+    "and_more": "messages.display",  # The end of a list of which `count` items are not shown
+    "byte_size": "messages.display",  # A size in bytes with two digits or more
+    "counted": "messages.display",  # A number and its noun
+    "did_you_mean": "messages.similar_names",  # The question after a name that does not exist
+    "for_cli": "messages.display",  # Give an error or a warning of Python the message that the command shows
+    "hide_secrets": "messages.url_secrets",  # Hide passwords, signatures and tokens in URLs
+    "printable": "messages.display",  # Hide the secrets of URLs, escape control characters and shorten
+    "Report": "messages.report",  # Base of results that print as a line and a table, in notebooks, too
+    "secret_url": "messages.url_secrets",  # The filename for an OSError, whose secrets no message shows
+    "short": "messages.display",  # Show a value in about `width` characters, control characters escaped
+    "Summary": "messages.report",  # Content of a report
+    "warn": "messages.caller_warnings",  # Warn at the line of the caller outside this package
+    "column_list": "messages.display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by
     "AdapterMethod": "libraries",  # A method of datasets that an adapter has
     "check_keywords": "options.call_errors",  # Decorate a public call: unknown keywords are TypeErrors
     "Condition": "options.condition",  # A condition on rows, or a part of one
-    "OTHER_NAMES": "options.did_you_mean",  # Names of other libraries, and what to use here
+    "OTHER_NAMES": "options.other_names",  # Names of other libraries, and what to use here
     "condition_of": "options.filters",  # The condition of ``filters=``
-    "LIMITS": "options.limits",  # Sizes and counts that the package works with
+    "LIMITS": "options.tuned_limits",  # Sizes and counts that the package works with
     "Expansion": "options.limits",  # The budget for memory of rows held at a time
     "Limits": "options.limits",  # Limits on what an untrusted file may use
     "OnDamage": "options.on_damage",  # What a read does at damage: raise, stop, skip, collect or ask
@@ -61,7 +61,7 @@ _HOMES = {
     "CopyOptions": "options.transfer",  # Keywords of the calls that copy records as bytes
     "ExportOptions": "options.transfer",  # Keywords of calls that read TFRecord files and write files of another format
     "WriteOptions": "options.write",  # Keywords of all writing calls
-    "logger": "display",  # The logger of the package
+    "logger": "messages.log",  # The logger of the package
     "ProgressMeter": "progress",  # Shows how much of a call is done, or calls a function
     "LateTypes": "public_names",  # Types of a module, imported when an annotation that names a type is evaluated
     "listed": "registry",  # Names as in a sentence

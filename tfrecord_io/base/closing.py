@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Concatenate, Generic, NoReturn, ParamSpec, TypeVar
 
-from tfrecord_io.base.display import caller_line, printable
+from tfrecord_io.base.messages.display import printable
 from tfrecord_io.errors import TFRecordError
 
 C = TypeVar("C", bound="Closing")
@@ -116,6 +116,8 @@ class Closing(NotCopied, ABC):
         `release` returns the text of the ResourceWarning, None if there was nothing to release. A forked process does
         not call it. It may not refer to the object.
         """
+        from tfrecord_io.base.messages.caller_warnings import caller_line
+
         weakref.finalize(self, _release_dropped, release, os.getpid(), caller_line())
 
 

@@ -188,7 +188,7 @@ def refuse_calls(module: str) -> None:
 
 
 def _no_attribute(shown_in: str, name: str) -> AttributeError:
-    from tfrecord_io.base.display import LateText
+    from tfrecord_io.base.messages.display import LateText
 
     def text() -> str:
         module = f"{PACKAGE}.{shown_in}" if shown_in else PACKAGE
@@ -200,8 +200,8 @@ def _no_attribute(shown_in: str, name: str) -> AttributeError:
 
 def _question(shown_in: str, name: str) -> str:
     """The question after a name that a public module does not show; of a name in another one, that module."""
-    from tfrecord_io.base.display import did_you_mean
-    from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
+    from tfrecord_io.base.messages.similar_names import did_you_mean
+    from tfrecord_io.base.options.other_names import OTHER_NAMES
 
     if name.startswith("_"):
         return ""

@@ -312,7 +312,7 @@ class Registry(Generic[R]):
             if points not in self._loaded:
                 self._loaded[points], left_out = self._load(points(self.group))
         if left_out:
-            from tfrecord_io.base.display import warn  # every program imports this module
+            from tfrecord_io.base.messages.caller_warnings import warn  # every program imports this module
 
             for text in left_out:
                 warn(text, RuntimeWarning)
@@ -345,7 +345,7 @@ class Registry(Generic[R]):
         except Exception as error:  # of another package, which may raise anything: this one goes on without it
             if point.package == PACKAGE:
                 raise
-            from tfrecord_io.base.display import printable
+            from tfrecord_io.base.messages.display import printable
 
             return None, f"{point.value!r} cannot be loaded ({type(error).__name__}: {printable(error)})"
         if not isinstance(row, self._row_class):

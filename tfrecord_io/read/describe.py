@@ -1,7 +1,7 @@
 """Describe each column of files: type, missing values, range, lengths.
 
 Tests: tests/columns/arrow/output/test_column_statistics.py, tests/apps/cli/test_commands.py and
-tests/base/test_display.py.
+tests/base/messages/test_display.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Metadata of files, without decoding all of them.
 
-Tests: tests/base/test_display.py and tests/read/test_reader_schema.py.
+Tests: tests/base/messages/test_display.py and tests/read/test_reader_schema.py.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ from tfrecord_io.columns import BatchBuilder, Column, RecordDicts, RowFault, sel
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, TFRecordError
 from tfrecord_io.read.call_options import options_from_call
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.chunks.recovery import Recovery, batch_or_fault, fitting_parts, is_damage
+from tfrecord_io.read.chunks.recovery import Recovery, batch_or_fault, fitting_parts
 from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.find_index import SUFFIXES, find_indexes
@@ -182,7 +182,7 @@ class RandomAccess(Closing):
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
         """Leave a record out of a table, if it may be; it counts as skipped, once."""
-        if self._recovery is None or not is_damage(error):
+        if self._recovery is None or not Fault.is_damage(error):
             return False
         path, record, offset = self._origin(location)
         end = self._files.offset(location[0], record + 1)

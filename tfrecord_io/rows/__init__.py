@@ -6,7 +6,6 @@ Other rooms import these names, and no module of this package.
 from tfrecord_io.base.public_names import lazy_names
 
 _HOMES = {
-    "IterOptions": "arrays.array_options",  # Keywords of `tfrecord_io.iter_arrays`
     "RepresentationOptions": "arrays.array_options",  # Keywords of the representation of columns as arrays
     "ImageColumns": "arrays.image_columns",  # The columns of images in tables of a schema
     "ListLengths": "arrays.list_layout",  # Truncates and pads the lists of tables
@@ -19,8 +18,9 @@ _HOMES = {
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays
     "BatchesByNumber": "training.batches_by_number",  # Batches of a source by number
     "open_by_number": "training.batches_by_number",  # Give access by number
+    "IterOptions": "training.iter_options",  # Keywords of `tfrecord_io.iter_arrays`
     "workers_in_state": "training.iterator_state",  # Number of workers among which the rows were split when a state was
-    "source_of": "training.files",  # Rows of a dataset, a mixture or windows as a source for training
+    "source_of": "training.scan_row_source",  # Rows of a dataset, a mixture or windows as a source for training
     "ArrayIterator": "training.iterator",  # Batches of arrays
     "iterate": "training.iterator",  # Iterate over a scan or another source
     "BalancedEpochs": "training.mixed_rows",  # Rows of every epoch of a balanced mixture

@@ -1,6 +1,5 @@
 # Written by docs/reference/stub.py.
 
-from tfrecord_io.rows.arrays.array_options import IterOptions as IterOptions
 from tfrecord_io.rows.arrays.array_options import RepresentationOptions as RepresentationOptions
 from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.list_layout import ListLengths as ListLengths
@@ -13,7 +12,7 @@ from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
-from tfrecord_io.rows.training.files import source_of as source_of
+from tfrecord_io.rows.training.iter_options import IterOptions as IterOptions
 from tfrecord_io.rows.training.iterator import ArrayIterator as ArrayIterator
 from tfrecord_io.rows.training.iterator import iterate as iterate
 from tfrecord_io.rows.training.iterator_state import workers_in_state as workers_in_state
@@ -22,6 +21,7 @@ from tfrecord_io.rows.training.mixed_rows import MixedEpochs as MixedEpochs
 from tfrecord_io.rows.training.mixed_rows import SequenceEpochs as SequenceEpochs
 from tfrecord_io.rows.training.mixture import Mixture as Mixture
 from tfrecord_io.rows.training.row_source import RowSource as RowSource
+from tfrecord_io.rows.training.scan_row_source import source_of as source_of
 from tfrecord_io.rows.training.windows import Form as Form
 from tfrecord_io.rows.training.windows import Windows as Windows
 

@@ -531,7 +531,7 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
         embedded = EmbeddedSchema.parse(content, source.path)
     except EmbeddedSchema.Unreadable:
         return False
-    reading = ScanOptions(compression=options.compression, limits=options.limits, on_error=_is_damage)
+    reading = ScanOptions(compression=options.compression, limits=options.limits, on_error=_loses_bytes)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedDataWarning)  # the report of the call has it
         try:
@@ -541,6 +541,6 @@ def _is_described(source: Source, content: bytes, options: FrameOptions) -> bool
     return True
 
 
-def _is_damage(error: Exception) -> bool:
+def _loses_bytes(error: Exception) -> bool:
     """True if an error means lost bytes, and not a record that does not fit a schema."""
     return isinstance(error, CorruptRecordError | CompressionError)

@@ -16,7 +16,8 @@ import tfrecord_io as tfr
 from forked import interpreter
 from showing_commands import READING
 from tfrecord_io.apps.cli import tfr as tfr_command
-from tfrecord_io.apps.cli.command_group import SECTIONS, exit_code
+from tfrecord_io.apps.cli.command_group import SECTIONS
+from tfrecord_io.apps.cli.exit_codes import exit_code
 
 
 @pytest.mark.parametrize("command", READING)

@@ -17,11 +17,12 @@ import tfrecord_io as tfr
 from reading import read_by
 from records import example, int64s, written
 from tfrecord_io.base import MIB, ReadOptions
-from tfrecord_io.base.options.did_you_mean import OTHER_NAMES
 from tfrecord_io.base.options.on_damage import OnDamage
+from tfrecord_io.base.options.other_names import OTHER_NAMES
 from tfrecord_io.base.options.read import DatasetOptions
 from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.rows.arrays.array_options import ArrayOptions, IterOptions
+from tfrecord_io.rows.arrays.array_options import ArrayOptions
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.store.read.source import MOST_MANIFEST_BYTES
 from tfrecord_io.typing import UNSET
 from tfrecord_io.write.salvage_writer import SalvageOptions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tfrecord_io.base import FrameOptions, ReadOptions
-from tfrecord_io.rows.arrays.array_options import IterOptions
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.typing import UNSET, Unset
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.base.options.tuned_limits import LIMITS
 from tfrecord_io.bytes.engine.contract import Fault, FaultCode
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from reference_engine.frames import frame
 from reference_engine.shells import EntryShell, MapShell
-from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.base.options.tuned_limits import LIMITS
 from tfrecord_io.bytes.engine.contract import ArrowColumns, ColumnBuffers
 from tfrecord_io.bytes.format import example_messages as messages
 from tfrecord_io.bytes.format.feature_types import Kind, Layout

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c as of_package
 
-from tfrecord_io.base.options.limits import LIMITS
+from tfrecord_io.base.options.tuned_limits import LIMITS
 from tfrecord_io.bytes.engine.contract import Array, Checks, Fault, FaultCode, Frames
 from tfrecord_io.bytes.format.framing import FrameHeader
 

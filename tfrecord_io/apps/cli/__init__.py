@@ -6,7 +6,8 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tfrecord_io.apps.cli.process import echo, ending_by_signals, interruption, prepare_streams, settle_streams
+from tfrecord_io.apps.cli.exit_codes import interruption
+from tfrecord_io.apps.cli.process import echo, ending_by_signals, prepare_streams, settle_streams
 from tfrecord_io.kit import ProgressMeter
 
 if TYPE_CHECKING:

@@ -17,47 +17,16 @@ from typing import Any, NoReturn
 
 import click
 
-from tfrecord_io.apps.cli.process import echo, interruption, swallowed_interrupt
+from tfrecord_io.apps.cli.exit_codes import exit_code, interruption
+from tfrecord_io.apps.cli.process import echo, swallowed_interrupt
 from tfrecord_io.base import OTHER_NAMES, Point, hide_secrets
-from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError
+from tfrecord_io.errors import MissingDependencyError, TFRecordError
 from tfrecord_io.kit import printable
 
 _COMMANDS = "tfrecord_io.commands"  # entry points
 
-INVALID_DATA = 1
-USAGE_ERROR = 2
-IO_ERROR = 3
-
 ADVICE_OF_OPTION = "see --on-error, or "  # how errors about damage advise the commands that have the option
 _LESS_MEMORY = "pass --threads 1; choose columns by --columns"
-_PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError
-_USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS  # about arguments
-
-
-def exit_code(error: Exception) -> int | None:
-    """Exit code for an error; None for an unexpected error, whose traceback is shown.
-
-    >>> exit_code(FileNotFoundError("no such file")), exit_code(PermissionError("denied")), exit_code(KeyError("x"))
-    (2, 3, None)
-    """
-    if isinstance(error, _USAGE_ERRORS) or getattr(error, "of_argument", False):
-        return USAGE_ERROR
-    if isinstance(error, TFRecordError | EOFError | Warning):  # a warning that is an error, by python -W
-        return INVALID_DATA
-    if isinstance(error, OSError | MemoryError):
-        return IO_ERROR
-    return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
-
-
-def report_exit_code(files: Sequence[Any]) -> int:
-    """Exit code for the files of a report of `tfrecord_io.verify` with problems, of which some may not be of a file.
-
-    Damaged files take precedence over files that cannot be read.
-    """
-    unreadable = next((file.error for file in files if file.error is not None), None)
-    if unreadable is None or any(file.status == "damaged" for file in files):
-        return INVALID_DATA
-    return exit_code(unreadable) or IO_ERROR
 
 
 def options_of(args: Sequence[str]) -> Sequence[str]:

@@ -11,7 +11,7 @@ from typing import Any, get_args
 
 import click
 
-from tfrecord_io.apps.cli.command_group import INVALID_DATA, error_line, print_error, tfr
+from tfrecord_io.apps.cli.command_group import error_line, print_error, tfr
 from tfrecord_io.apps.cli.common_options import (
     SCHEMA_FORMATS,
     STDIN,
@@ -25,6 +25,7 @@ from tfrecord_io.apps.cli.common_options import (
     type_option,
     write_modes,
 )
+from tfrecord_io.apps.cli.exit_codes import INVALID_DATA
 from tfrecord_io.apps.cli.process import echo, output_path
 from tfrecord_io.kit import ReadOptions, counted, printable
 from tfrecord_io.typing import FileMode

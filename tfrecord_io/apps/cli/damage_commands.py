@@ -7,15 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from tfrecord_io.apps.cli.command_group import (
-    ERROR_CODE,
-    INVALID_DATA,
-    USAGE_ERROR,
-    error_line,
-    options_of,
-    report_exit_code,
-    tfr,
-)
+from tfrecord_io.apps.cli.command_group import ERROR_CODE, error_line, options_of, tfr
 from tfrecord_io.apps.cli.common_options import (
     STDIN,
     inspection,
@@ -29,6 +21,7 @@ from tfrecord_io.apps.cli.common_options import (
     storage,
     target_path,
 )
+from tfrecord_io.apps.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code
 
 
 def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
-_SIGNAL_BASE = 128  # the exit code after a signal, as shells report it, is 128 + its number
-
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM or SIGHUP, which end a command as Ctrl-C does: its files are cleaned up."""
@@ -26,17 +24,6 @@ _raised: list[KeyboardInterrupt] = []  # by signals, while a command runs
 def swallowed_interrupt() -> KeyboardInterrupt | None:
     """Return the exception of Ctrl-C or a signal, in case a library has raised an error of its own in its place."""
     return _raised[0] if _raised else None
-
-
-def interruption(error: KeyboardInterrupt) -> tuple[int, str]:
-    """Exit code and message after Ctrl-C or a signal.
-
-    >>> interruption(KeyboardInterrupt()), interruption(Terminated(15))
-    ((130, 'interrupted'), (143, 'terminated'))
-    """
-    if isinstance(error, Terminated):
-        return _SIGNAL_BASE + error.number, "terminated"
-    return _SIGNAL_BASE + signal.SIGINT, "interrupted"
 
 
 @contextmanager

@@ -28,7 +28,7 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
     @wraps(function)
     def call(*args: Any, **keywords: Any) -> Any:
         if len(args) > max_args:
-            from tfrecord_io.base.options.did_you_mean import too_many_arguments  # for mistakes only
+            from tfrecord_io.base.options.other_names import too_many_arguments  # for mistakes only
 
             raise too_many_arguments(function, by_position, args)
         for name in keywords:
@@ -38,7 +38,7 @@ def check_keywords(function: F, *, moved: Moved | None = None) -> F:
             return function(*args, **keywords)
         except OSError as error:
             if isinstance(error.filename, str):
-                from tfrecord_io.base.display import secret_url
+                from tfrecord_io.base.messages.url_secrets import secret_url
 
                 error.filename = secret_url(error.filename)
             raise
@@ -51,7 +51,7 @@ def _unknown_keyword(
 ) -> TypeError:
     # For mistakes only. The options of reading name the keywords of datasets, for calls that write, too.
     import tfrecord_io.base.options.read  # noqa: F401
-    from tfrecord_io.base.options.did_you_mean import OTHER_NAMES, unknown_keyword
+    from tfrecord_io.base.options.other_names import OTHER_NAMES, unknown_keyword
 
     meant = OTHER_NAMES.meant_keywords(name)
     meant = [] if any(keyword in parameters for keyword in meant) else meant

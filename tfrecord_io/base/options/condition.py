@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tfrecord_io.base.closing import cached_property
-from tfrecord_io.base.display import printable
+from tfrecord_io.base.messages.display import printable
 from tfrecord_io.base.options.operators import BY_FUNCTION, BY_SYMBOL, Operand, Operator
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from datetime import date, datetime
 from itertools import islice
 from typing import Any
 
-from tfrecord_io.base.display import printable
+from tfrecord_io.base.messages.display import printable
 from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator
 
 Term = tuple[str, str, Any]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.base.display import for_cli, printable
+from tfrecord_io.base.messages.display import for_cli, printable
 from tfrecord_io.base.options.condition import Condition, parse_expression
 from tfrecord_io.base.options.condition_text import Alternatives, Term, parse_alternatives
 from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operator

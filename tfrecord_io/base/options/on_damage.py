@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
 from typing import Any, ClassVar
 
-from tfrecord_io.base.display import for_cli, warn
+from tfrecord_io.base.messages.display import for_cli
 from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError
 
 
@@ -91,6 +91,8 @@ class OnDamage(ABC):
         if not self.ends_quietly:
             raise error
         text_cli = error.text_cli() if isinstance(error, TFRecordError) else str(error)
+        from tfrecord_io.base.messages.caller_warnings import warn
+
         warn(f"reading stopped early: {error}", StoppedEarlyWarning, f"reading stopped early: {text_cli}")
         return str(error)
 

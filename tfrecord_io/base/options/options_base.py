@@ -116,7 +116,7 @@ class Options:
         defaults, none_is_unset, stated = cls._defaults(), cls._none_is_unset, dict[str, Any]()
         for name, value in keywords.items():
             if name not in defaults or name in cls.internal:
-                from tfrecord_io.base.options.did_you_mean import unknown_keyword  # for mistakes only
+                from tfrecord_io.base.options.other_names import unknown_keyword  # for mistakes only
 
                 raise unknown_keyword(name, defaults.keys() - cls.internal)
             if not (value is UNSET or (value is None and (defaults[name] is None or name in none_is_unset))):
@@ -244,7 +244,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     none = "None, " if None in choices else ""
     reason = f"{name}={value!r}: expected one of {none}{', '.join(map(repr, names))}"
     if name == "mode" and value in ("append", *_MODES_OF_FILES):
-        from tfrecord_io.base.options.did_you_mean import NO_APPEND
+        from tfrecord_io.base.options.other_names import NO_APPEND
 
         reason = f"{reason}; {NO_APPEND}"
     raise ValueError(reason)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple, get_args
 
-from tfrecord_io.base.display import printable
+from tfrecord_io.base.messages.display import printable
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.typing import RecordTypeName
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
-from tfrecord_io.base.display import for_cli
+from tfrecord_io.base.messages.display import for_cli
 from tfrecord_io.base.options.options_base import INT64_MAX, RecordOptions, check_choice, check_integer
 from tfrecord_io.base.options.record_types import MessageType, checked_record_type
 from tfrecord_io.typing import Float64, IndexLike, RecordTypeLike, SchemaLike, WriteMode

@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
-from tfrecord_io.apps.cli.command_group import INVALID_DATA, tfr
+from tfrecord_io.apps.cli.command_group import tfr
 from tfrecord_io.apps.cli.common_options import modes, number, options, read_from
+from tfrecord_io.apps.cli.exit_codes import INVALID_DATA
 from tfrecord_io.kit import printable
 
 

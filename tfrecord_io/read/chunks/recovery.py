@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Self, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion, OnDamage, cached_property
-from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
-from tfrecord_io.errors import CompressionError, CorruptRecordError, DecodeError, FeatureNotFoundError, TFRecordError
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, Fault, FrameHeader, get_engine
+from tfrecord_io.errors import CompressionError, CorruptRecordError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 from tfrecord_io.read.chunks.skipped_regions import SkippedRegions
@@ -45,7 +45,7 @@ class Recovery:
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
-        if not is_damage(error) or walker.file is None:
+        if not Fault.is_damage(error) or walker.file is None:
             return False
         path, number, record = walker.file.path, walker.number, walker.record
         begin, end, reason = _pass_damage(walker, error, get_engine())
@@ -84,23 +84,6 @@ class Recovery:
             repeats.append(seen[source.path, source.begin])
             seen[source.path, source.begin] += 1
         return repeats
-
-
-def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
-    """True if an error is about damage of a file, and good records may follow.
-
-    Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
-    no TFRecord file at all.
-    """
-    from tfrecord_io.bytes import Fault, ForeignFile
-
-    if isinstance(error, TFRecordError) and error.of_memory:
-        return False
-    if isinstance(error, CorruptRecordError):
-        return (
-            not Fault.is_other_format(error) or error.got == ForeignFile.ZEROS
-        )  # a hole at the start of a file is damage
-    return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
 
 
 def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> tuple[int, int | None, str]:
@@ -172,7 +155,7 @@ def fitting_parts(
 def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, record: int) -> bool:
     """Leave out the record of a row with a fault, if `recovery` allows; it then counts as skipped."""
     error = fault.to_error(path, record)
-    if recovery is None or not is_damage(error):
+    if recovery is None or not Fault.is_damage(error):
         return False
     region = SkippedRegion(path, None, end=None, reason=error.detail, records_before=record, error=type(error).__name__)
     return recovery.accept(region, file, error)

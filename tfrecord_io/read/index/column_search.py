@@ -30,7 +30,7 @@ from tfrecord_io.store import RandomAccessFile, Source, find_sidecars
 _THREADS = 16
 
 
-class Condition(Protocol):
+class RowPredicate(Protocol):
     """A condition on rows, and the columns that it needs."""
 
     @property
@@ -64,7 +64,7 @@ class FileMatches:
     first: int  # record index of the first record of the piece
     index: RecordIndex  # of all records of the file or the piece
     records: Array  # the numbers in `index` of those that can fulfil the condition, ascending
-    parts: Sequence[Condition]  # they all fulfil these parts of it, whose columns the index has
+    parts: Sequence[RowPredicate]  # they all fulfil these parts of it, whose columns the index has
     exact: bool  # those are all parts
     is_doubtful: bool  # not all of the file's content was compared with the index, so they may not fulfil these parts
     has_schema: bool  # the first record of the file has an embedded schema
@@ -106,7 +106,7 @@ class WantedColumns:
 class ColumnSearch:
     """A condition that column indexes are searched by."""
 
-    parts: Sequence[Condition]  # a row fulfils the condition where it fulfils all of them
+    parts: Sequence[RowPredicate]  # a row fulfils the condition where it fulfils all of them
     fields: pa.Schema  # of the columns as the read has them; an index is used only for columns with an equal field
     constants: Callable[[Source], pa.RecordBatch]  # the columns whose values are those of a file, as a batch of one row
     wanted: WantedColumns | None = None  # all columns of the read
@@ -215,7 +215,7 @@ class ColumnSearch:
 
     def _indexed_parts(
         self, columns: ColumnIndex, constants: pa.RecordBatch
-    ) -> tuple[Sequence[Condition], list[pa.Field]]:
+    ) -> tuple[Sequence[RowPredicate], list[pa.Field]]:
         """The parts of the condition that the index can evaluate, and the indexed columns that they need."""
         indexed = [field for field in self.fields if columns.has(field)]
         known_columns = {*(field.name for field in indexed), *constants.schema.names}
@@ -228,9 +228,9 @@ class ColumnSearch:
         rows: int,
         constants: pa.RecordBatch,
         *,
-        parts: Sequence[Condition],
+        parts: Sequence[RowPredicate],
         needed: list[pa.Field],
-    ) -> tuple[Array, Sequence[Condition]] | None:
+    ) -> tuple[Array, Sequence[RowPredicate]] | None:
         """A boolean for each record: true if it can fulfil the evaluated parts, which follow; None if there is none."""
         passing = np.ones(rows, bool)
         begin = 0

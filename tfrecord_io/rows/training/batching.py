@@ -23,11 +23,11 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, dense_values
 from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.order import OrderPosition
 from tfrecord_io.rows.training.shuffle_buffer import drain, exchange, random_numbers

@@ -17,16 +17,17 @@ from tfrecord_io.base import LIMITS, MIB, Closing, OnDamage, Shared, cached_prop
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
 from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position
-from tfrecord_io.rows.training.files import Files, source_of
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.lanes import LaneBatching
 from tfrecord_io.rows.training.order import OrderPosition, Seat
-from tfrecord_io.rows.training.order_state import OrderedRead, RowCounts, order_state, plan_order, read_states
+from tfrecord_io.rows.training.order_state import order_state, read_states
+from tfrecord_io.rows.training.plan_order import OrderedRead, RowCounts, plan_order
 from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.scan_row_source import ScanRowSource, source_of
 from tfrecord_io.typing import ArrayLayout, FilesLike, Lengths, Missing, OnError, SchemaLike, StorageLike, UnevenParts
 
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
@@ -552,7 +553,7 @@ def iter_arrays(
     damage = None if scan.schema.names else planned.error
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
-    files = Files(scan)
+    files = ScanRowSource(scan)
     counts = files.counts() if options.has_equal_parts and options.parts is None else None
     return ArrayIterator(files, options, lengths=files.list_lengths(options), damage=damage, counts=counts)
 

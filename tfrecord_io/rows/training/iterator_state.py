@@ -51,7 +51,7 @@ from typing import Any, Self
 from tfrecord_io.base import LIMITS, Selection, counted, printable
 from tfrecord_io.columns import Column
 from tfrecord_io.read import Scan, ScanRows
-from tfrecord_io.rows.arrays.array_options import IterOptions
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.store import Source
 
 _VERSION = 2

@@ -22,11 +22,11 @@ from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import RowFault, offsets_of
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import ReadReport
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.arrangement import Batches
 from tfrecord_io.rows.training.batching import REFILL, REFILL_BYTES, ArrayChunk, Batching, Drawn, DrawState, Progress
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch, RowSlice
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition
 from tfrecord_io.rows.training.mixed_rows import move_reports
 from tfrecord_io.rows.training.order import Order, OrderPosition, Seat

@@ -24,13 +24,13 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, RawImageForm, RowFault, int64_array, offsets_of, selectable
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.choices import Choices
 from tfrecord_io.rows.training.classes import Classes, find_classes
-from tfrecord_io.rows.training.files import source_of
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.scan_row_source import source_of
 from tfrecord_io.typing import MixStop
 
 _MOST_ORDERED_BYTES = 512 * MIB  # of rows that are put in order at a time

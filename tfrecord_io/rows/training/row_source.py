@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from tfrecord_io.base import LateTypes, ScanOptions, Selection
 from tfrecord_io.read import Reader, Scan
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
 from tfrecord_io.rows.training.epochs import Epochs
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import ReadIdentity
 from tfrecord_io.store import Source
 

@@ -19,14 +19,14 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
-from tfrecord_io.rows.arrays.array_options import IterOptions
 from tfrecord_io.rows.arrays.representation import MASK
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
 from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
-from tfrecord_io.rows.training.files import FileEpochs, Files
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.row_source import RowSource
+from tfrecord_io.rows.training.scan_row_source import FileEpochs, ScanRowSource
 from tfrecord_io.typing import WindowPad
 
 if TYPE_CHECKING:
@@ -367,7 +367,7 @@ class Windows(RowSource):
 
     def list_lengths(self, options: IterOptions) -> dict[str, int]:
         other_columns = [name for name in self.episodes.schema.names if name not in self.form.names]
-        return Files(self.episodes.only(other_columns)).list_lengths(options)
+        return ScanRowSource(self.episodes.only(other_columns)).list_lengths(options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"episodes": self.episodes, "form": self.form}  # some schemas cannot be unpickled

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
-from tfrecord_io.base import StorageOptions, did_you_mean, for_cli, needs, printable
+from tfrecord_io.base import StorageOptions, for_cli, needs, printable
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.store import system
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
@@ -303,6 +303,8 @@ def _refused_url(url: str, error: ValueError) -> ValueError | None:
     protocols = available_protocols()
     unknown = next((part for part in re.findall(r"(?:^|::)([^:/]+)(?:://|(?=::))", url) if part not in protocols), None)
     if unknown is not None:
+        from tfrecord_io.base import did_you_mean  # for mistakes only
+
         question = did_you_mean(unknown, protocols)
         return ValueError(f"'{printable(url)}': unknown protocol '{printable(unknown)}'{question and f'; {question}'}")
     if "account_name" not in str(error):

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.base.display import short
+from tfrecord_io.base.messages.display import short
 from tfrecord_io.bytes.format.dtypes import Dtype
 from tfrecord_io.columns.arrow.output.column_statistics import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 from tfrecord_io.columns.schema.tensor_types import dtype_metadata, tensor_type

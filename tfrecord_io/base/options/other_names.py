@@ -12,7 +12,7 @@ from functools import partial
 from os import PathLike
 from typing import Any
 
-from tfrecord_io.base.display import LateText, counted
+from tfrecord_io.base.messages.display import LateText, counted
 from tfrecord_io.base.options.dataset_keywords import is_method, kept_by_dataset, names_up_to_source
 from tfrecord_io.base.options.selection import OF_DATASETS
 

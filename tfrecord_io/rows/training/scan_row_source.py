@@ -24,12 +24,11 @@ from tfrecord_io.base import MIB, printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, Ragged, RowFault, int64_array, offsets_of, selectable, value_bytes
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.read import Files as SourceFiles
-from tfrecord_io.read import NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
-from tfrecord_io.rows.arrays.array_options import IterOptions
+from tfrecord_io.read import Files, NumberedRows, Reader, ReadReport, Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.rows_by_number import ScanLookup
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch, RowFacts, RowRun, Share
 from tfrecord_io.rows.training.interleaved_parts import PartRows, PartsReader
+from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity, have_own_files
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.shuffle_buffer import permutation
@@ -43,7 +42,7 @@ _SAMPLE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, repr=False)
-class Files(RowSource):
+class ScanRowSource(RowSource):
     """Rows of a scan."""
 
     scan: Scan
@@ -95,7 +94,7 @@ class Files(RowSource):
         if may_read:
             return FileCounts(self.counts())
         known = FileCounts()
-        files = SourceFiles(self.scan.sources, self.scan.options)
+        files = Files(self.scan.sources, self.scan.options)
         known.indexes = files.known_counts(may_scan=False, all_machines=True)  # ranks have to decide alike
         for records in known.indexes.record_counts(self.scan.sources):
             if records is None:
@@ -152,7 +151,7 @@ class Files(RowSource):
 def source_of(data: ScanHolder | Scan | RowSource) -> RowSource:
     """Rows of a dataset, a mixture or windows as a source for training."""
     source = Scan.unwrap(data)
-    return Files(source) if isinstance(source, Scan) else source
+    return ScanRowSource(source) if isinstance(source, Scan) else source
 
 
 def _undeclared_lists(scan: Scan, options: IterOptions) -> dict[int, int | None]:
@@ -186,13 +185,13 @@ def _sample(scan: Scan, options: IterOptions) -> Iterator[pa.RecordBatch]:
 
 
 class FileCounts(list[int]):
-    """Number of records of each file; `indexes` finds them where files have an index: see `Files.known_counts`."""
+    """Number of records of each file; `indexes` finds them if files have an index: `ScanRowSource.known_counts`."""
 
     indexes: Any = None
 
 
 class FileEpochs(Epochs):
-    """Records of every epoch of a scan; for `counts` see `Files.counts`. All batches have the schema of the scan."""
+    """Records of every epoch of a scan, all with its schema; for `counts` see `ScanRowSource.counts`."""
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
         super().__init__()
@@ -335,7 +334,7 @@ class FileEpochs(Epochs):
             low, high, source = max(0, -begin), min(counts[file], count - begin), self.sources[file]
             if (low, high) != (0, counts[file]):
                 if counts.indexes is None:
-                    counts.indexes = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
+                    counts.indexes = Files(self._scan.sources, self._scan.options).known_counts(may_scan=False)
                 if (span := counts.indexes.record_bounds(source, [low, high], counts[file])) is None:
                     return None
                 source = source.piece(span[0], span[1], high - low)
@@ -404,7 +403,7 @@ class FileEpochs(Epochs):
         """The records of the files, as manifests and indexes state them; TypeError if they do not."""
         total = 0
         try:
-            known = SourceFiles(self._scan.sources, self._scan.options).known_counts(may_scan=False)
+            known = Files(self._scan.sources, self._scan.options).known_counts(may_scan=False)
             for source, records in zip(self.sources, known.record_counts(self.sources), strict=True):
                 if records is None:
                     advice: str = "make one with `tfr index`, or write the files with write_tfrecord(write_index=True)"
