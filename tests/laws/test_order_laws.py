@@ -22,7 +22,7 @@ from order_layouts import Layout, place_in
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from tfrecord_io.read.file_indexes import write_indexes
-from tfrecord_io.rows.training.lanes import LaneBatching
+from tfrecord_io.rows.training.lane_batching import LaneBatching
 from tfrecord_io.rows.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, plain_buffer
 

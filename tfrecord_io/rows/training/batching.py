@@ -195,7 +195,7 @@ class Batching:
         self.epochs = epochs
         self._representation, self._options = representation, options
         self._buffer_size = options.shuffle_buffer
-        self._batch_size = 1 if options.arranges else options.batch_size
+        self._batch_size = options.batch_units
         self._drop_last = options.drop_last and not options.arranges
         # A thread reads ahead only of a shuffle buffer: rows in file order take little more time than to be read, and
         # waiting for the GIL would cost more. Nor where rows may be left out: the reader counts them in one thread.

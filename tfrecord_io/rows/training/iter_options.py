@@ -117,6 +117,11 @@ class IterOptions(RepresentationOptions):
         return self.bucket_sizes is not None or self.pack is not None
 
     @property
+    def batch_units(self) -> int:
+        """How many units of the order a batch has: its rows; 1 where batches that lengths make are the units."""
+        return 1 if self.arranges else self.batch_size
+
+    @property
     def has_layouts(self) -> bool:
         return self.arranges or super().has_layouts
 

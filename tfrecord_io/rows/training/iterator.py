@@ -19,10 +19,11 @@ from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
 from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
 from tfrecord_io.rows.arrays.representation import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
+from tfrecord_io.rows.training.batches_of_parts import PartBatching
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
-from tfrecord_io.rows.training.lanes import LaneBatching
+from tfrecord_io.rows.training.lane_batching import LaneBatching
 from tfrecord_io.rows.training.order import OrderPosition, Seat
 from tfrecord_io.rows.training.order_state import order_state, read_states
 from tfrecord_io.rows.training.plan_order import OrderedRead, RowCounts, plan_order
@@ -297,7 +298,8 @@ class ArrayIterator(Closing, Shared):
         if self._read is None:
             return Batching(source.epochs(options, seed, self._counts), self._representation, options, seed)
         order, counts = self._read
-        return LaneBatching(source, self._representation, options, seed, order=order, seat=self._seat, counts=counts)
+        batching = PartBatching if options.arranges else LaneBatching
+        return batching(source, self._representation, options, seed, order=order, seat=self._seat, counts=counts)
 
     def _advance(self) -> _Place:
         """Take the next chunk, or raise what ended the previous one."""

@@ -35,7 +35,7 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
     """Plan the order of a read in ``parts=`` from its beginning."""
     assert options.parts is not None
     lanes, turns = options.parts if isinstance(options.parts, tuple) else (options.parts, seat.workers)
-    size = seat.ranks * (1 if options.arranges else options.batch_size)
+    size = seat.ranks * options.batch_units
     by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
         rows = source.count_rows()
