@@ -19,6 +19,7 @@ from records import framed, header, masked, written
 from tfrecord_io.base.options.tuned_limits import LIMITS
 from tfrecord_io.bytes.engine.select import get_engine
 from tfrecord_io.read import find_boundaries as boundaries
+from tfrecord_io.read.chunks import resync
 from tfrecord_io.read.find_boundaries import IntactRecords, find_boundaries
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
@@ -237,7 +238,7 @@ def test_a_search_among_false_headers_is_given_up(engine: str, tmp_path: Path, m
     """Each of them has a payload of half the file, whose checksum does not match."""
     path = written(tmp_path / "a.tfrecord", [header(20_000) * 1000 + bytes(21_000), b"after"])
     assert search(path, [1]) == [path.stat().st_size - 21]
-    monkeypatch.setattr(boundaries, "_SPARE_BYTES", 1 << 20)
+    monkeypatch.setattr(resync, "_SPARE_BYTES", 1 << 20)
     with pytest.raises(tfr.errors.CorruptRecordError, match="no record boundary was found from byte 1 on") as caught:
         search(path, [1])
     assert caught.value.offset == 1

@@ -40,6 +40,7 @@ from tfrecord_io.columns import Projection, json_value
 from tfrecord_io.errors import ReplacedError, SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.index import THREADS
 from tfrecord_io.read.index.column_index import (
     ALL_SCALARS,
     COLUMNS_SUFFIX,
@@ -57,7 +58,6 @@ from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Location, RandomAccessFile, Source, find_sidecars, open_output
 
-_THREADS = 16
 _MEMORY = 256 * MIB  # for the files in a store that are read at a time
 _DECODED = 3  # times the bytes of a part of a file that its records take: as they are read, as columns, as an index
 
@@ -211,7 +211,7 @@ def files_at_a_time(sources: Sequence[Source]) -> int:
     if not any(source.remote is not None for source in sources):
         return 1
     largest = max(min(source.size or MIB, LIMITS.batch_bytes) for source in sources)
-    return max(1, min(_THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
+    return max(1, min(THREADS, len(sources), _MEMORY // (_DECODED * max(largest, 1))))
 
 
 def withdraw_if_replaced(sources: Sequence[Source], suffix: str) -> None:

@@ -27,14 +27,13 @@ import numpy as np
 from tfrecord_io.base import LIMITS, MIB, ordered
 from tfrecord_io.bytes import Array, Engine, Fault, FaultCode, FrameHeader
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read.chunks.resync import most_chain_bytes
 from tfrecord_io.store import BlockReader, RandomAccessFile
 
 _CHAIN_RECORDS = 16  # successive records that prove a boundary
 # Bytes of these records: in a bucket, where one request of 2 MiB has them and the bytes before; and on a disk.
 _CHAIN_BYTES = (3 << 19, 16 * MIB)
-_SPARE_BYTES = 256 * MIB  # that chains may have beyond those searched: payloads full of headers
 _LONG_CHAIN = 4  # times the bytes of a chain: as long as one needs to be, however few records it has
-_CHECKS = 8
 _FIRST_BYTES = 128 << 10  # searched for headers in a file on a disk, of which most have shorter records
 _NONE = np.empty(0, np.int64)
 
@@ -125,7 +124,7 @@ class _BoundarySearch:
     def _first_proven(self, begin: int, *, stops_at_intact: bool = False) -> tuple[int, bool]:
         """The first header that begins a chain, or the end of the file; True with an intact record that begins none."""
         for offset in self._headers(begin):
-            if self._spent > _SPARE_BYTES + _CHECKS * (offset - begin):
+            if self._spent > most_chain_bytes(offset - begin):
                 reason = f"no record boundary was found from byte {begin} on: the payloads are full of record headers"
                 advice = "read the file as a whole"
                 raise CorruptRecordError(reason, path=self._file.path, offset=begin, hint=advice)

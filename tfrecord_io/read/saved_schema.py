@@ -24,7 +24,6 @@ from tfrecord_io.store import ColumnFolder, Entry, FileName, FileSystem, Source
 
 FORMAT, VERSION = "tfrecord_io schema", 1
 _MAX_BYTES = 16 * MIB  # as of an embedded schema
-_MOST_NAME_BYTES = 255
 _CHECKED_RECORDS = 16  # of a read, to compare with the fingerprint
 _SAMPLE_BYTES = 4 * MIB
 _MOST_NAMED, _MOST_LOOKED_UP = 4, 4
@@ -247,7 +246,7 @@ class _Folders:
 
 
 def _is_short(name: str) -> bool:
-    return len(os.fsencode(name)) <= _MOST_NAME_BYTES
+    return len(os.fsencode(name)) <= FileName.MOST_BYTES
 
 
 def _saved_schemas_in(fs: FileSystem, folder: str, names: Sequence[str]) -> Mapping[str, Entry]:

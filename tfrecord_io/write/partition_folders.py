@@ -15,9 +15,7 @@ from tfrecord_io.base import printable
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import BatchSource, Column, EmbeddedSchema, plain_layout
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError
-from tfrecord_io.store import ColumnFolder
-
-_MOST_NAME_BYTES = 255  # of a folder, in common filesystems
+from tfrecord_io.store import ColumnFolder, FileName
 
 
 class PartitionFolders:
@@ -127,8 +125,8 @@ class PartitionFolders:
                     raise EncodeError(reason, feature=column, hint="leave the row out, or state its value")
             names = [f"{ColumnFolder(column, text).name}/" for text in texts]
             for name in names:
-                if len(name.encode()) > _MOST_NAME_BYTES:
-                    reason = f"its value makes the name of a folder longer than {_MOST_NAME_BYTES} bytes"
+                if len(name.encode()) > FileName.MOST_BYTES:
+                    reason = f"its value makes the name of a folder longer than {FileName.MOST_BYTES} bytes"
                     raise EncodeError(
                         reason,
                         feature=column,

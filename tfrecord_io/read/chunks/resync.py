@@ -46,6 +46,11 @@ _SPARE_BYTES = 256 * MIB  # that chains may have beyond `_CHECKS` times the byte
 _CHECKS = 8
 
 
+def most_chain_bytes(searched: int) -> int:
+    """How many bytes a search that has passed `searched` bytes may read in chains: payloads can be full of headers."""
+    return _SPARE_BYTES + _CHECKS * searched
+
+
 class _End(Enum):
     """How a chain ends, as far as it is known."""
 
@@ -215,7 +220,7 @@ class BoundarySearch:
                 return header
             chain = _Chain(header, header, intact_end=header)
             boundary = None
-            if self._spent <= _SPARE_BYTES + _CHECKS * (header - first):
+            if self._spent <= most_chain_bytes(header - first):
                 boundary = self._judge(chain, proof, stop)
             if boundary is not None:
                 return boundary

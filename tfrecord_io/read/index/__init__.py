@@ -5,3 +5,4 @@ line ``<offset> <size>`` for each record, of its whole frame, without a header.
 """
 
 SMALL_BYTES = 256 << 10  # a file up to this size is compared by all of its records: they are one range
+THREADS = 16  # that read indexes of several files, or records by them

@@ -22,12 +22,11 @@ from tfrecord_io.base import LIMITS, ordered
 from tfrecord_io.bytes import Array, FrameHeader
 from tfrecord_io.columns import ArrayBuffers, int64_array
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.read.index import THREADS
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX, ColumnIndex
 from tfrecord_io.read.index.find_index import open_columns, unless_stale, warn_of_stale
 from tfrecord_io.read.index.record_index import RecordIndex
 from tfrecord_io.store import RandomAccessFile, Source, find_sidecars
-
-_THREADS = 16
 
 
 class RowPredicate(Protocol):
@@ -135,7 +134,7 @@ class ColumnSearch:
             return unless_stale(partial(self._file, index, source))
 
         calls = (partial(search, *pair) for pair in zip(indexes, sources, strict=True))
-        results = list(ordered(calls, min(_THREADS, len(sources)), "columns"))
+        results = list(ordered(calls, min(THREADS, len(sources)), "columns"))
         warns(text for _, text in results)
         return [result for result, _ in results]
 

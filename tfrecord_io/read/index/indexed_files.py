@@ -14,6 +14,7 @@ from tfrecord_io.base import LIMITS, MIB, FrameOptions, ordered
 from tfrecord_io.bytes import Array, Checks
 from tfrecord_io.columns import runs_within
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.read.index import THREADS
 from tfrecord_io.read.index.find_index import find_indexes, read_index, unless_stale, warn_of_stale
 from tfrecord_io.read.index.header_scan import scan_index
 from tfrecord_io.read.index.record_index import RecordIndex
@@ -25,7 +26,6 @@ except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
 _HELD_BYTES = 256 * MIB  # of small objects
-_THREADS = 16
 _LOCATED = 1 << 20  # records whose sizes are looked up at a time: each takes some 60 bytes
 _OPEN_FILES = 128  # if there are more, each is opened when it is read
 
@@ -84,7 +84,7 @@ class IndexedFiles:
         try:
             load = partial(self._load_index, recovers=recover is not None)
             calls = (partial(load, *item) for item in enumerate(self.index_sources))
-            loaded = list(ordered(calls, min(_THREADS, len(sources)), "index"))
+            loaded = list(ordered(calls, min(THREADS, len(sources)), "index"))
             self.indexes = [index or RecordIndex.from_sizes([]) for index, _ in loaded]
             for file, (index, _) in enumerate(loaded):
                 if index is None and recover is not None:
@@ -255,7 +255,7 @@ class IndexedFiles:
 
         needed = np.unique(files).tolist()
         waits = any(self.sources[file].remote is not None for file in needed)
-        for _ in ordered((partial(read, file) for file in needed), min(_THREADS, len(needed)) if waits else 1, "read"):
+        for _ in ordered((partial(read, file) for file in needed), min(THREADS, len(needed)) if waits else 1, "read"):
             pass
         return frames
 

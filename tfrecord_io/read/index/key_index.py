@@ -14,6 +14,7 @@ from tfrecord_io.base import cached_property, ordered, printable
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import ArrayBuffers, Column
 from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.read.index import THREADS
 from tfrecord_io.read.index.column_index import COLUMNS_SUFFIX
 from tfrecord_io.read.index.column_search import column_indexes
 from tfrecord_io.read.index.find_index import open_columns, unless_stale
@@ -21,7 +22,6 @@ from tfrecord_io.read.index.indexed_files import IndexedFiles
 from tfrecord_io.store import Source
 from tfrecord_io.typing import KeepKey
 
-_THREADS = 16
 _MOST_KEYS = 2**32 - 1
 _NARROW_KEY_BYTES = 2**31 - 1  # that offsets of 32 bits reach
 _SHOWN = 5  # keys in a message
@@ -198,6 +198,6 @@ def indexed_keys(files: IndexedFiles, field: pa.Field) -> list[list[pa.Array] | 
     is_known = len(found_before) == len(files.sources)  # else a file has another index, and perhaps this one, too
     indexes = enumerate(found_before if is_known else column_indexes(files.sources))
     calls = (partial(unless_stale, partial(chunks_of_file, *numbered)) for numbered in indexes)
-    results = list(ordered(calls, min(_THREADS, max(1, len(files.sources))), "keys"))
+    results = list(ordered(calls, min(THREADS, max(1, len(files.sources))), "keys"))
     files.warn_of_stale(text for _, text in results)
     return [keys for keys, _ in results]

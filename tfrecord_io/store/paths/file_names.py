@@ -314,6 +314,8 @@ class FileName:
     MANIFEST_PATTERN: ClassVar = "_MANIFEST*.json"
     SCHEMA_PREFIX: ClassVar = "_SCHEMA"  # of all saved schemas
 
+    MOST_BYTES: ClassVar = 255  # on most filesystems
+
     __slots__ = ("_kind", "folder", "name")
 
     def __init__(self, name: str, folder: str = "") -> None:

@@ -9,10 +9,11 @@ import os
 import re
 import unicodedata
 
+from tfrecord_io.store.paths.file_names import FileName
+
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # devices, on Windows
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-_MOST_BYTES = 255  # of a name, on most file systems
 _MOST_PATH_BYTES = 2048
 
 
@@ -31,7 +32,7 @@ def name_fault(name: str) -> str | None:
         return "it has a backslash"
     if (character := _REFUSED.search(name)) is not None:
         return f"it has the character U+{ord(character[0]):04X}, {_kind(character[0])}"
-    if len(os.fsencode(name)) > _MOST_PATH_BYTES or any(len(os.fsencode(part)) > _MOST_BYTES for part in parts):
+    if len(os.fsencode(name)) > _MOST_PATH_BYTES or any(len(os.fsencode(part)) > FileName.MOST_BYTES for part in parts):
         return "it is too long"
     for part in parts:
         if part in ("", ".", ".."):
