@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import glob
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tfrecord_io.base import StorageOptions, TransferOptions
 from tfrecord_io.columns import TfdsInfo
@@ -32,27 +32,23 @@ def formats_of(
     `listings` gets what was listed of folders, by path. ValueError, TypeError: they cannot be converted, or contradict
     each other.
     """
-    reads = (
-        _common_format(paths, places.source, files, listings)
-        if source_format is None
-        else _format_of_keyword("source_format", source_format, *paths)
-    )
-    holds = None if source_format is not None else reads.holds_records
-    if holds is not None and Format.load(holds)(paths[0], places.source):
-        reads = _TFRECORD  # files of records in a file of another format
-    writes = (
-        format_of_target(target)
-        if target_format is None
-        else _format_of_keyword("target_format", target_format, target)
-    )
+    if source_format is not None:
+        reads = _format_of_keyword("source_format", source_format, *paths)
+    else:
+        reads = _common_format(paths, places.source, files, listings)
+        holds_records = reads.holds_records
+        if holds_records is not None and Format.load(holds_records)(paths[0], places.source):
+            reads = _TFRECORD  # files of records in a file of another format
+    writes: Format | None
+    if target_format is not None:
+        writes = _format_of_keyword("target_format", target_format, target)
+    else:
+        writes = format_of_target(target)
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FORMATS.FOLDERS))
-        folder = FORMATS[FORMATS.FOLDERS.get(files, FORMATS.FOLDERS["all"])]  # or the name of a column
-        for keyword, key, format in (("source_format", source_format, reads), ("target_format", target_format, writes)):
-            is_folder = format is not None and format.name in FORMATS.FOLDERS.values()
-            if key is not None and is_folder and format is not folder:
-                raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
+        keywords = (("source_format", source_format, reads), ("target_format", target_format, writes))
+        folder = _folder_of_files(files, [named for named in keywords if named[1] is not None])
         if reads.records:
             if writes not in (None, folder):
                 reason = "keywords and suffixes of other targets do not apply"
@@ -61,20 +57,39 @@ def formats_of(
         if reads is not folder:
             text = f"is for folders, and '{printable(paths[0])}' is {reads.title}"
             raise for_cli(TypeError(f"files= {text}"), f"--files {text}")
-    other_format = Output.OtherFormat.of_path(target) if writes is None else None
-    if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
-        raise _unwritable(target, other_format.suffix)
-    writes = writes or _TFRECORD
-    if writes is not _TFRECORD and (match := _SHARDS.search(target.rstrip("/").rpartition("/")[2])):
-        one = "writes one file or folder" if writes.writer is None else "needs their number"
-        if writes.writer is None or target.endswith("/") or match[1] == "*":
-            reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} {one}"
-            raise ValueError(
-                f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one"
-            )
-    if not reads.records and writes is not _TFRECORD:
-        raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
+    if writes is None:
+        other_format = Output.OtherFormat.of_path(target)
+        if other_format is not None and (other_format.is_known or not is_directory(target, places.target)):
+            raise _unwritable(target, other_format.suffix)
+        writes = _TFRECORD
+    if writes is not _TFRECORD:
+        _refuse_several_files(target, writes)
+        if not reads.records:
+            raise ValueError(f"{reads.title} to {writes.title}: source or target must be TFRecord")
     return reads, writes
+
+
+def _folder_of_files(files: str, named: Iterable[tuple[str, str | None, Format | None]]) -> Format:
+    """The format of the folder that ``files=`` reads or writes; TypeError if a keyword has `named` another folder.
+
+    `named` has keywords, their values and the formats of these.
+    """
+    folder: Format = FORMATS[FORMATS.FOLDERS.get(files, FORMATS.FOLDERS["all"])]  # or the name of a column
+    for keyword, key, format in named:
+        if format is not None and format is not folder and format.name in FORMATS.FOLDERS.values():
+            raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
+    return folder
+
+
+def _refuse_several_files(target: str, writes: Format) -> None:
+    """Raise ValueError for a target that asks for several files, where its format is one file, or has no number."""
+    match = _SHARDS.search(target.rstrip("/").rpartition("/")[2])
+    if match is None:
+        return
+    if writes.writer is None or target.endswith("/") or match[1] == "*":
+        one = "writes one file or folder" if writes.writer is None else "needs their number"
+        reason = f"'{match[0]}' asks for several files, and a conversion to {writes.title} {one}"
+        raise ValueError(f"'{printable(target)}': {reason}; leave it out, or convert parts of the source one by one")
 
 
 def files_of_shards(path: str) -> list[str] | None:
