@@ -31,7 +31,7 @@ PANDAS_2 = pd.__version__.startswith("2.")
 SHOWN_BY_PANDAS_3 = ["tfrecord_io.plugins.engines.dask", "tfrecord_io.apps.api"]
 
 
-USING = {"tfrecord_io.bytes.format.file_formats": "tensorflow", "tfrecord_io.columns.schema.schema": "tensorflow"}
+USING = {"tfrecord_io.bytes.format.known_formats": "tensorflow", "tfrecord_io.columns.schema.schema": "tensorflow"}
 
 
 @pytest.mark.parametrize(

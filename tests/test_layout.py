@@ -434,7 +434,7 @@ _OTHER_NAMES_OF_FILES = {
     "apps/cli/common_options": "texts of help",
     "apps/file_formats/tables/table_folders": "files of tables, whose numbers pyarrow counts",
     "bytes/format/foreign_files": "the content of a fence, on a lower floor",
-    "bytes/format/file_formats": "formats of other files, on a lower floor",
+    "bytes/format/known_formats": "formats of other files, on a lower floor",
     "plugins/vision/earth_engine": "tiles of an image",
     "columns/schema/formats/tfds_info": "a template of TFDS",
     "write/compacting": "a message",

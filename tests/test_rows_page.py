@@ -14,7 +14,7 @@ from tfrecord_io.base.options.on_damage import OnDamage
 from tfrecord_io.base.options.operators import Operator
 from tfrecord_io.bytes.compression import Codec
 from tfrecord_io.bytes.format.dtypes import Dtype
-from tfrecord_io.bytes.format.file_formats import Format
+from tfrecord_io.bytes.format.known_formats import Format
 
 PAGE = Path(__file__).parents[1] / "dev" / "rows.md"
 CLASSES: dict[str, type[Any]] = {

@@ -76,6 +76,8 @@ class TFRecordError(Exception):
         An argument is wrong, whatever the records are.
     of_image : bool
         The record is intact, but an image in it cannot be decoded: ``verify(images="full")`` finds it.
+    of_other_format : bool
+        The file is not a TFRecord file at all, so that no record follows.
     region : SkippedRegion or None
         What is left out if reading goes on, where a callable passed as ``on_error`` decides about that.
     """
@@ -97,12 +99,14 @@ class TFRecordError(Exception):
         of_memory: bool = False,
         of_argument: bool = False,
         of_image: bool = False,
+        of_other_format: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.of_memory = of_memory
         self.of_argument = of_argument
         self.of_image = of_image
+        self.of_other_format = of_other_format
         self.path = path
         self.record = record
         self.offset = offset

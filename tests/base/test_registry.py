@@ -33,8 +33,8 @@ from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.base.public_names import SHOWN_IN, public_names
 from tfrecord_io.base.registry import Registry, needs
 from tfrecord_io.bytes.compression import CODECS, Codec
-from tfrecord_io.bytes.format.file_formats import FORMATS
 from tfrecord_io.bytes.format.foreign_files import ForeignFile
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.columns.schema.tensor_types import TENSOR_ENCODINGS, encoding_rules
 
 ROOT = Path(__file__).parents[2]
@@ -215,7 +215,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
             "bytes/compression/__init__.py",  # a class
             "apps/file_formats/",  # .npy files
             "bytes/format/companions.py",  # how other programs store arrays
-            "bytes/format/file_formats.py",
+            "bytes/format/known_formats.py",
             "base/options/write.py",
             "plugins/vision/",
             "plugins/tensorflow/",  # float64="raw"
@@ -228,7 +228,7 @@ HOMES: dict[Registry[Any], tuple[tuple[str, ...], tuple[str, ...]]] = {
     ),
     FORMATS: (
         (
-            "bytes/format/file_formats.py",
+            "bytes/format/known_formats.py",
             "base/registry.py",
             "plugins/vision/vision_rows.py",
             "plugins/tensorflow/tensorflow_rows.py",

@@ -115,7 +115,7 @@ from click.testing import CliRunner
 from tfrecord_io.base.libraries import ADAPTERS
 from tfrecord_io.apps.cli.command_group import all_commands
 from tfrecord_io.base.registry import OWN, Point
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 
 calls = {{
     {groups[0]!r}: ADAPTERS.get,

@@ -31,9 +31,9 @@ from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.store.write.atomic_remote import S3Output
+from tfrecord_io.store.write.commit_place_local import LocalPlace
+from tfrecord_io.store.write.commit_place_remote import ClaimedPlace, ConditionalPlace
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.place_local import LocalPlace
-from tfrecord_io.store.write.place_remote import ClaimedPlace, ConditionalPlace
 from tfrecord_io.store.write.publication import place_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "buckets.md"

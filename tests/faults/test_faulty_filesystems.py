@@ -14,7 +14,7 @@ from limited import set_limits
 from reading import read_by
 from records import blobs, example, framed, int64s
 from rounds import COMPLETE
-from tfrecord_io.store.read import range_reader
+from tfrecord_io.store.read import ranges_ahead
 
 pytestmark = [pytest.mark.fault(61), pytest.mark.fault(62), pytest.mark.storm]
 ROWS = 100
@@ -77,7 +77,7 @@ def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
     set_limits(
         monkeypatch, first_range_bytes=1000, stream_range_bytes=1000, largest_range_bytes=1000, backoff_seconds=0.0
     )
-    monkeypatch.setattr(range_reader, "_KEPT_START_BYTES", 10_000)
+    monkeypatch.setattr(ranges_ahead, "_KEPT_START_BYTES", 10_000)
 
 
 @pytest.mark.matrix

@@ -18,7 +18,7 @@ from servers import Bucket, quick_retries
 from tfrecord_io.base import LIMITS, StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.block_reader import BlockReader
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.files_ahead import SourcePrefetcher
 from tfrecord_io.store.write import atomic_remote
 from tfrecord_io.store.write.atomic import open_output
 

@@ -24,7 +24,7 @@ import tfrecord_io as tfr
 from rounds import rounds
 from tfrecord_io.apps.cli import tfr as command
 from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.write.distributed import DistributedWriter
 from transfers import convert_flat
 

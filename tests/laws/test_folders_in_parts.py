@@ -23,7 +23,7 @@ from tfrecord_io.store.paths.manifest_files import ManifestColumns, all_files
 from tfrecord_io.store.paths.manifest_parts import PartedFiles, StoredPart, pack
 from tfrecord_io.store.paths.manifest_sources import ManifestSources
 from tfrecord_io.store.read.source import ManifestFile
-from tfrecord_io.store.write.change import ReplaceFolders
+from tfrecord_io.store.write.write_modes import ReplaceFolders
 from tfrecord_io.write.schema_union import SchemaUnion
 
 ID = "0123456789abcdef"

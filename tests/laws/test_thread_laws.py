@@ -239,7 +239,7 @@ def test_streams_are_read_alike_on_any_number_of_threads(
     place = in_bucket(contents, size) if "bucket" in storage else on_disk(contents)
     with place as found, blocks_of(size), pytest.MonkeyPatch.context() as patch:
         patch.setattr(decompression, "_STEP", 50)
-        patch.setattr(decompression, "_FREE_BYTES", 200)
+        set_limits(patch, decompressed_free_bytes=200)
         paths, where = found if "bucket" in storage else (found, {})
         expected = outcome(read, paths, threads=1, **options, **where)
         for threads in THREADS[1:]:

@@ -111,7 +111,7 @@ FAULTS = [
         "return cls(name, folder)",
     ),
     Fault(
-        "store/read/read_ahead.py",
+        "store/read/blocks_ahead.py",
         "a stream ends silently where an error follows a whole record",
         "0, last.ended, last.error)",
         "0, last.ended)",
@@ -303,7 +303,7 @@ SECOND_FAULTS = [  # planted later, at random functions
         "np.arange(size, count + size, size)",
     ),
     Fault(
-        "rows/arrays/representation.py",
+        "rows/arrays/stacked_or_ragged.py",
         "lists of tensors of several shapes are packed",
         "layout.packed and has_tensor_lists(field)",
         "False",
@@ -487,7 +487,7 @@ THIRD_FAULTS = [
         "return plain",
     ),
     Fault(
-        "rows/training/arrangement.py",
+        "rows/training/buckets_and_packing.py",
         "buckets come in the order in which they began to fill",
         "batches += [(int(part[-1]) + 1, bucket, part)",
         "batches += [(int(part[0]) + 1, bucket, part)",

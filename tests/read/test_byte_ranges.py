@@ -32,7 +32,7 @@ from tfrecord_io.read.find_boundaries import find_boundaries
 from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store.paths.packed_sources import PackedSources
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.files_ahead import SourcePrefetcher
 from tfrecord_io.store.read.random_access_file import RandomAccessFile
 from tfrecord_io.store.read.source import Source, Sources
 

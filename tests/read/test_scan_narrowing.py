@@ -217,7 +217,7 @@ def test_a_file_object_is_refused(numbers: Path) -> None:
 
 def test_nothing_is_read_behind_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tfrecord_io.store.read.block_reader import FIRST_BYTES
-    from tfrecord_io.store.read.read_ahead import ReadAhead
+    from tfrecord_io.store.read.blocks_ahead import ReadAhead
 
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"n": range(1000), "raw": [bytes(1000)] * 1000}, path, embed_schema=False)

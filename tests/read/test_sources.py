@@ -19,7 +19,7 @@ import tfrecord_io as tfr
 from border import FULL_NAMES, PUBLIC, WITHOUT, public
 from rounds import COMPLETE
 from source_calls import CALLS, KINDS, Run, copied, outcome
-from tfrecord_io.base.options.dataset_keywords import kept_by_dataset
+from tfrecord_io.base.options.calls_on_datasets import kept_by_dataset
 
 
 def tried() -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from limited import set_limits
 from reading_modes import decoded_by, matching_records_only
 from rounds import COMPLETE
 from source_calls import CALLS, ROWS, f, of, outcome, payloads
-from tfrecord_io.base.options.dataset_keywords import REFUSED, kept_by_dataset
+from tfrecord_io.base.options.calls_on_datasets import REFUSED, kept_by_dataset
 from tfrecord_io.base.options.read import DatasetOptions
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.typing import UNSET

@@ -28,15 +28,15 @@ from scheduler import GivenSchedule
 from tfrecord_io.read.index import find_index
 from tfrecord_io.read.verifying import file_check
 from tfrecord_io.store.copies.copied_dataset import CopiedDataset
+from tfrecord_io.store.operating_systems import System
 from tfrecord_io.store.paths import found_manifests, manifest, manifest_sources, path_search, sidecars
 from tfrecord_io.store.paths.manifest_parts import PartedFiles
 from tfrecord_io.store.read import source
-from tfrecord_io.store.system import System
-from tfrecord_io.store.write import atomic_local, leftovers, place_local, place_remote
-from tfrecord_io.store.write.change import Whole
+from tfrecord_io.store.write import atomic_local, commit_place_local, commit_place_remote, leftovers
+from tfrecord_io.store.write.commit_place import Place
 from tfrecord_io.store.write.old_files import OldFiles
-from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication
+from tfrecord_io.store.write.write_modes import Whole
 
 MOST = 20_000
 _MOST_STEPS = 80  # of the first actor of a program of `FAULTS_OF_ONE`
@@ -82,7 +82,7 @@ def _nothing(*arguments: Any, **keywords: Any) -> None:
 def _parts_after_the_manifest(monkey: pytest.MonkeyPatch) -> None:
     """Store the parts of a manifest when it is written."""
     late: list[tuple[Place, str, bytes]] = []
-    for cls, name in ((place_remote.S3Place, "update"), (place_local.LocalPlace, "update")):
+    for cls, name in ((commit_place_remote.S3Place, "update"), (commit_place_local.LocalPlace, "update")):
         store, update = cls._store_part, getattr(cls, name)
 
         def later(self: Any, name: str, body: bytes) -> None:
@@ -127,17 +127,23 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a second dataset does not end that the first one is alone": (
         ("disk",),
-        set_to(place_local.LocalPlace, "_end_being_alone", _nothing),
+        set_to(commit_place_local.LocalPlace, "_end_being_alone", _nothing),
     ),
-    "two writers of a manifest, without a lock": (("disk",), set_to(place_local.LocalPlace, "_exclusion", unlocked)),
+    "two writers of a manifest, without a lock": (
+        ("disk",),
+        set_to(commit_place_local.LocalPlace, "_exclusion", unlocked),
+    ),
     "a manifest is put without a condition": (
         ("s3",),
-        edited(place_remote.S3Place, "_put", "_s3_condition(version)", "{}"),
+        edited(commit_place_remote.S3Place, "_put", "_s3_condition(version)", "{}"),
     ),
-    "a refusal of the first manifest is an error": (("s3",), set_to(place_remote, "_is_refused", lambda error: False)),
+    "a refusal of the first manifest is an error": (
+        ("s3",),
+        set_to(commit_place_remote, "_is_refused", lambda error: False),
+    ),
     "an answer that is lost is a refusal": (
         ("s3",),
-        edited(place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
+        edited(commit_place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
     ),
     "an overwrite deletes the shards of an append": (
         ("s3", "disk"),
@@ -168,7 +174,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "an overtaken writer removes what is written again": (
         ("s3",),
-        edited(place_remote.S3Place, "put_fence", "self._fence = ", "_ = "),
+        edited(commit_place_remote.S3Place, "put_fence", "self._fence = ", "_ = "),
     ),
     "a compaction removes what is written again": (
         ("s3", "gcs", "azure"),
@@ -188,7 +194,7 @@ FAULTS: dict[str, tuple[Worlds, Patch]] = {
     ),
     "a shard that was withdrawn is called published": (
         ("disk",),
-        set_to(place_local, "_NAMED", atomic_local._READABLE),
+        set_to(commit_place_local, "_NAMED", atomic_local._READABLE),
     ),
     "contents are not synced": (("disk",), edited(atomic_local.LocalOutput, "_finish", "os.fsync(self._fd)", "pass")),
     "names are not synced": (("disk",), set_to(System, "sync_directory", _nothing)),
@@ -236,7 +242,7 @@ FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
     "a writer whose part is gone does not look again": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 | append:5 append:6 append:7 append:8",
         ">1",
-        set_to(place_remote, "ask_again", _ask_once),
+        set_to(commit_place_remote, "ask_again", _ask_once),
     ),
     "clean removes parts without a change of the manifest": (
         "s3 grown+parts append:1 append:2 append:3 ; append:4 append:5 append:6 | clean",
@@ -246,7 +252,7 @@ FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
     "a writer whose answer was lost does not look for its shards": (
         "s3 grown+parts1 append:1 append:2 ; append:4",
         "!timeout+",
-        edited(place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
+        edited(commit_place_remote.ConditionalPlace, "update", "is_done(found)", "False"),
     ),
     "a writer whose answer was lost does not look for its shards in parts": (
         "gcs grown+parts append:1 append:2 ; append:3 append:4",
@@ -256,7 +262,7 @@ FAULTS_OF_ONE: dict[str, tuple[str, str, Patch]] = {
     "the folder of the parts is not synced": (
         "disk grown+parts1 append:1 ; append:3",
         "p",
-        edited(place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
+        edited(commit_place_local.LocalPlace, "_store_part", "self.sync()", "pass"),
     ),
     "who begins a dataset without rows takes the manifest to which another one has appended for its own": (
         "s3 folders ; note:1 | append:2",

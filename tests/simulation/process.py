@@ -27,7 +27,7 @@ from tfrecord_io.store.copies import store_copy
 from tfrecord_io.store.paths import manifest, manifest_parts
 from tfrecord_io.store.paths.manifest import parse_manifest
 from tfrecord_io.store.paths.manifest_parts import unpack
-from tfrecord_io.store.write import atomic_remote, place, place_remote
+from tfrecord_io.store.write import atomic_remote, commit_place, commit_place_remote
 
 
 class InlineLoop(asyncio.BaseEventLoop):
@@ -176,14 +176,14 @@ def _replacements() -> Iterator[tuple[Any, str, Any]]:
     yield threading.Thread, "start", start
     yield asyncio, "run_coroutine_threadsafe", submit
     parsed = _kept(parse_manifest, posixpath.basename)
-    for module in (manifest, place):
+    for module in (manifest, commit_place):
         yield module, "parse_manifest", parsed
     unpacked = _kept(unpack, lambda path: "")
-    for module in (manifest_parts, place):
+    for module in (manifest_parts, commit_place):
         yield module, "unpack", unpacked
     yield background, "_has_started", started
     yield atomic_remote, "LIMITS", atomic_remote.LIMITS  # which programs set
-    for module in (fsspec.asyn, place_remote, store_copy):
+    for module in (fsspec.asyn, commit_place_remote, store_copy):
         yield module, "sync", sync
 
 

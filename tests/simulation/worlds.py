@@ -17,7 +17,7 @@ from bucket import NAME, Bucket, PlainStore, SimulatedGcs, SimulatedS3
 from process import InlineLoop
 from scheduler import Actor, Scheduler
 
-from tfrecord_io.store.write import place_remote
+from tfrecord_io.store.write import commit_place_remote
 
 
 class World(ABC):
@@ -99,7 +99,7 @@ class S3World(World):
         if (fs := _made.get(which)) is None:
             # Every other process keeps listings, as these libraries do by default: what the code asks may be outdated.
             fs = _made[which] = self._filesystem(self.bucket, InlineLoop(), keeps_listings=number % 2 == 1)
-            place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
+            commit_place_remote._CONDITIONS[fs] = {NAME: True}  # the look for them is the same in each program
         fs.dircache.clear()
         fs.simulated, fs._loop, fs._pid = self.bucket, InlineLoop(), process
         return fs

@@ -7,8 +7,8 @@ import os
 from typing import Any
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.file_formats.format_of_path import format_of_target
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.apps.file_formats.choose_formats import format_of_target
+from tfrecord_io.bytes.format.known_formats import FORMATS
 
 _SHARED = inspect.signature(tfr.convert).parameters
 

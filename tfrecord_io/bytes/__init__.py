@@ -36,9 +36,9 @@ _HOMES = {
     "RecordType": "format.feature_types",  # Which message a payload is parsed as
     "Text": "format.feature_types",  # The requirement of a plan on the bytes values of a column
     "ForeignFile": "format.foreign_files",  # What files of other formats are recognized by
-    "FORMATS": "format.file_formats",  # The table of file formats
-    "Format": "format.file_formats",  # A row of the table of file formats
-    "format_option": "format.file_formats",  # A field of a dataclass that is an option of ``tfr convert``
+    "FORMATS": "format.known_formats",  # The table of file formats
+    "Format": "format.known_formats",  # A row of the table of file formats
+    "format_option": "format.known_formats",  # A field of a dataclass that is an option of ``tfr convert``
     "crc32c": "format.framing",  # The CRC-32C of `data`, appended to what gave `value`
     "FrameHeader": "format.framing",  # The length before a payload, and sizes of a frame
     "NestedValues": "format.missing_values",  # Values of Python, some of which may be masked

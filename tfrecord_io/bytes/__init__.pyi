@@ -29,12 +29,12 @@ from tfrecord_io.bytes.format.feature_types import Kind as Kind
 from tfrecord_io.bytes.format.feature_types import Layout as Layout
 from tfrecord_io.bytes.format.feature_types import RecordType as RecordType
 from tfrecord_io.bytes.format.feature_types import Text as Text
-from tfrecord_io.bytes.format.file_formats import FORMATS as FORMATS
-from tfrecord_io.bytes.format.file_formats import Format as Format
-from tfrecord_io.bytes.format.file_formats import format_option as format_option
 from tfrecord_io.bytes.format.foreign_files import ForeignFile as ForeignFile
 from tfrecord_io.bytes.format.framing import FrameHeader as FrameHeader
 from tfrecord_io.bytes.format.framing import crc32c as crc32c
+from tfrecord_io.bytes.format.known_formats import FORMATS as FORMATS
+from tfrecord_io.bytes.format.known_formats import Format as Format
+from tfrecord_io.bytes.format.known_formats import format_option as format_option
 from tfrecord_io.bytes.format.missing_values import NestedValues as NestedValues
 from tfrecord_io.bytes.format.npy_header import NpyHeader as NpyHeader
 from tfrecord_io.bytes.format.protobuf import MessageClasses as MessageClasses

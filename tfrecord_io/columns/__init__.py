@@ -22,7 +22,7 @@ _HOMES = {
     "SeenColumns": "arrow.decode.inferred_column",  # Evidence of the columns of chunks, added in the order of reading
     "Observations": "arrow.decode.observations",  # What records show of each feature, by name
     "OpenShapes": "arrow.decode.resolve_shapes",  # Columns to which the first records give a type
-    "Rounding": "arrow.encode.encode_plan",  # Counts, over all batches of a write
+    "Rounding": "arrow.encode.lossless_values",  # Counts, over all batches of a write
     "EncodedPiece": "arrow.encode.slice_encoder",  # A piece of frames with its memory
     "PieceMemory": "arrow.encode.slice_encoder",  # Memory for pieces, used again and again
     "SliceEncoder": "arrow.encode.slice_encoder",  # Splits batches of one schema into tasks that encode pieces
@@ -51,7 +51,7 @@ _HOMES = {
     "JsonRows": "arrow.output.to_python",  # The rows of a table as lines of JSON
     "json_value": "arrow.output.to_python",  # Convert a value to what JSON supports
     "python_values": "arrow.output.to_python",  # All values of an array for Python, none of them changed
-    "PixelReader": "arrow.pixel_reader",  # Decodes images of a column, or a small copy of one
+    "PixelReader": "arrow.image_decoder",  # Decodes images of a column, or a small copy of one
     "RawImages": "arrow.raw_images",  # A column of raw pixels, or of lists of them
     "RowHashes": "row_hashes",  # Hashes of rows, of 128 bits each
     "RowFault": "arrow.row_fault",  # A row whose value does not fit its column, or the array for the column

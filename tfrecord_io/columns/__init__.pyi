@@ -16,7 +16,7 @@ from tfrecord_io.columns.arrow.decode.decode_plan import reads_companions as rea
 from tfrecord_io.columns.arrow.decode.inferred_column import SeenColumns as SeenColumns
 from tfrecord_io.columns.arrow.decode.observations import Observations as Observations
 from tfrecord_io.columns.arrow.decode.resolve_shapes import OpenShapes as OpenShapes
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding as Rounding
+from tfrecord_io.columns.arrow.encode.lossless_values import Rounding as Rounding
 from tfrecord_io.columns.arrow.encode.slice_encoder import EncodedPiece as EncodedPiece
 from tfrecord_io.columns.arrow.encode.slice_encoder import PieceMemory as PieceMemory
 from tfrecord_io.columns.arrow.encode.slice_encoder import SliceEncoder as SliceEncoder
@@ -24,6 +24,7 @@ from tfrecord_io.columns.arrow.encodings.tensor_encoding import DecodedCells as 
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding as TensorEncoding
 from tfrecord_io.columns.arrow.evaluate_condition import cast_comparable_columns as cast_comparable_columns
 from tfrecord_io.columns.arrow.evaluate_condition import evaluate_simple as evaluate_simple
+from tfrecord_io.columns.arrow.image_decoder import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.image_header import ImageHeader as ImageHeader
 from tfrecord_io.columns.arrow.image_header import pillow as pillow
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource as BatchSource
@@ -45,7 +46,6 @@ from tfrecord_io.columns.arrow.output.to_pandas import to_pandas as to_pandas
 from tfrecord_io.columns.arrow.output.to_python import JsonRows as JsonRows
 from tfrecord_io.columns.arrow.output.to_python import json_value as json_value
 from tfrecord_io.columns.arrow.output.to_python import python_values as python_values
-from tfrecord_io.columns.arrow.pixel_reader import PixelReader as PixelReader
 from tfrecord_io.columns.arrow.plain_values import plain_array as plain_array
 from tfrecord_io.columns.arrow.raw_images import RawImages as RawImages
 from tfrecord_io.columns.arrow.row_fault import RowFault as RowFault

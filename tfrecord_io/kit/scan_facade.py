@@ -40,7 +40,7 @@ class Scan:
         About how many bytes a part has by default.
     """
 
-    PIECE_BYTES = 128 << 20
+    PIECE_BYTES = RoomScan.PIECE_BYTES
 
     __slots__ = ("_scan",)
 

@@ -22,11 +22,11 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.reader import Planned, Reader, open_as_it_is, plan_read
-from tfrecord_io.read.record_checks import AbsentColumns
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Source
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.absent_columns import AbsentColumns
     from tfrecord_io.read.index.column_search import ColumnSearch, FileMatches, FileValues, WantedColumns
     from tfrecord_io.read.index.indexed_files import IndexedFiles
     from tfrecord_io.read.row_filter import RowFilter

@@ -2,9 +2,9 @@
 
 Each attempt goes three steps: `decode` a sample, `revise` the assumptions that it disproves, or else `plan` the read.
 `InferredPlan` samples the first records of files without a schema. `ForeignFeatures` decodes all records of files of
-which only some have an embedded schema. `tfrecord_io.read.inference` concludes types from decoded records.
+which only some have an embedded schema. `tfrecord_io.read.infer_from_sample` concludes types from decoded records.
 
-Tests: tests/read/test_inference.py, tests/read/test_resolve_schema.py and tests/laws/test_united_schemas.py.
+Tests: tests/read/test_infer_from_sample.py, tests/read/test_resolve_schema.py and tests/laws/test_united_schemas.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, RowBudget, plan_limits, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
-from tfrecord_io.read.inference import SampledNames, observe_chunks, refuse_undeclared, sampled_chunks
+from tfrecord_io.read.infer_from_sample import SampledNames, observe_chunks, refuse_undeclared, sampled_chunks
 from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchemas
 from tfrecord_io.read.reader import Planned, plan_read
 from tfrecord_io.read.record_checks import check_record_type

@@ -182,7 +182,7 @@ class RandomAccess(Closing):
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
         """Leave a record out of a table, if it may be; it counts as skipped, once."""
-        if self._recovery is None or not Fault.is_damage(error):
+        if self._recovery is None or not OnDamage.is_damage(error):
             return False
         path, record, offset = self._origin(location)
         end = self._files.offset(location[0], record + 1)

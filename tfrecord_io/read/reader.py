@@ -27,7 +27,7 @@ from tfrecord_io.read.chunks.block_walker import RecordMemoryError
 from tfrecord_io.read.chunks.chunk import DecodedChunk, RowBudget, row_budget
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
-from tfrecord_io.read.record_checks import AbsentColumns, RecordTypeVerdict, check_counts, warn_of_no_records
+from tfrecord_io.read.record_checks import RecordTypeVerdict, check_counts, warn_of_no_records
 from tfrecord_io.read.report import ReadReport, RowOrigins
 from tfrecord_io.read.scan import EarlyFilter, Scan
 from tfrecord_io.store import Source
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from tfrecord_io.columns import InferredSchema
+    from tfrecord_io.read.absent_columns import AbsentColumns
     from tfrecord_io.read.chunks.indexed_chunks import IndexedChunks
     from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
 else:
@@ -260,7 +261,7 @@ class Reader(BatchStream):
                 return
             del chunk
         observations = planned.scan.resolved.observations
-        from tfrecord_io.read.inference import name_contradicted_record
+        from tfrecord_io.read.infer_from_sample import name_contradicted_record
 
         for chunk in planned.chunk_reader.chunks(planned.budget):
             if observations:

@@ -32,7 +32,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
 )
 from tfrecord_io.read.plan_request import Assumptions, PlanRequest, UnitedSchemas, has_declared_schema
 from tfrecord_io.read.reader import Planned, plan_read
-from tfrecord_io.read.record_checks import AbsentColumns, find_sidecar_schema, warn_of_feature_lists, warn_of_schema
+from tfrecord_io.read.record_checks import warn_of_feature_lists, warn_of_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.store import Sources
 
@@ -328,6 +328,8 @@ class _Planner:
         if self._saved is not None and self._saved_fits:
             schema = request.override_types(self._close_shapes(self._saved.schema))
             return self._plan_schema(reader, ResolvedSchema(schema, "saved", record_type))
+        from tfrecord_io.read.tfds_schema import find_sidecar_schema
+
         sidecar = find_sidecar_schema(request.sources, request.options)
         if sidecar is None:
             return None
@@ -367,7 +369,7 @@ class _Planner:
         if self._undecided is None:
             return self._plan_types(reader, assumptions, Schema.parse(self._request.options.schema))
         from tfrecord_io.columns import OpenShapes
-        from tfrecord_io.read.inference import sampled_chunks
+        from tfrecord_io.read.infer_from_sample import sampled_chunks
 
         declared, options = self._undecided, self._request.options
         begun = self._plan_types(reader, assumptions, OpenShapes.assume(declared))
@@ -438,5 +440,9 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._request.check_names(resolved.schema)
         scan = self._request.scan(resolved, **known)
-        absent = AbsentColumns(scan.features, warn_of_schema) if resolved.is_declared else None
+        absent = None
+        if resolved.is_declared:
+            from tfrecord_io.read.absent_columns import AbsentColumns
+
+            absent = AbsentColumns(scan.features, warn_of_schema)
         return plan_read(scan, reader, whole=self._request.whole, absent=absent)

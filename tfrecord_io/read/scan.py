@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from tfrecord_io.base import (
     LIMITS,
-    MIB,
     MessageType,
     ScanOptions,
     Selection,
@@ -31,7 +30,6 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.added_columns import AddedColumns
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, first_contents, unite_embedded
-from tfrecord_io.read.record_checks import SidecarSchema
 from tfrecord_io.read.scan_holder import ScanHolder as ScanHolder
 from tfrecord_io.store import Source, Sources
 
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from tfrecord_io.read.byte_ranges import KnownBoundaries, SplitFiles
     from tfrecord_io.read.index.picked_records import PickedSource
     from tfrecord_io.read.row_filter import RowFilter
+    from tfrecord_io.read.tfds_schema import SidecarSchema
     from tfrecord_io.read.type_suggestions import Suggestion
     from tfrecord_io.store import Directory, PackedSources
 
@@ -151,7 +150,7 @@ class Scan:
     SchemaError if a column cannot be read, or its name is used twice.
     """
 
-    PIECE_BYTES: ClassVar = 128 * MIB  # of a piece of a dataset
+    PIECE_BYTES: ClassVar = LIMITS.split_bytes
 
     sources: Sources
     options: ScanOptions
@@ -280,6 +279,8 @@ class Scan:
 
     def description_folder(self) -> Directory | None:
         """The directory with the ``features.json`` of the datasets that the files are of, if that can be used."""
+        from tfrecord_io.read.tfds_schema import SidecarSchema
+
         return SidecarSchema.folder_of(self.sources, self.options)
 
     @property

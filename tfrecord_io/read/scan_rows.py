@@ -16,11 +16,12 @@ from tfrecord_io.base import LIMITS
 from tfrecord_io.read.call_options import PACE, PLACES
 from tfrecord_io.read.index_search import open_indexed
 from tfrecord_io.read.reader import Reader, open_as_it_is, plan_read
-from tfrecord_io.read.record_checks import AbsentColumns, warn_of_schema
+from tfrecord_io.read.record_checks import warn_of_schema
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.store import Sources
 
 if TYPE_CHECKING:
+    from tfrecord_io.read.absent_columns import AbsentColumns
     from tfrecord_io.read.chunks.interleaved_chunks import InterleavedChunks
     from tfrecord_io.read.chunks.recovery import Recovery
     from tfrecord_io.read.index.indexed_files import IndexedFiles
@@ -69,7 +70,14 @@ class ScanRows:
 
         `warn` takes the text of a warning about declared columns that no record has.
         """
-        return open_as_it_is(self.scan, None if warn is None else AbsentColumns(self.scan.features, warn))
+        return open_as_it_is(self.scan, self._absent_columns(warn))
+
+    def _absent_columns(self, warn: Callable[[str], object] | None) -> AbsentColumns | None:
+        if warn is None:
+            return None
+        from tfrecord_io.read.absent_columns import AbsentColumns
+
+        return AbsentColumns(self.scan.features, warn)
 
     def open_indexed(
         self, row_filter: RowFilter | None, warn: Callable[[str], object] | None = None, *, whole: bool = False
@@ -78,8 +86,7 @@ class ScanRows:
 
         `warn`: see `open_files`.
         """
-        absent = None if warn is None else AbsentColumns(self.scan.features, warn)
-        return open_indexed(self.scan, row_filter, absent, whole=whole)
+        return open_indexed(self.scan, row_filter, self._absent_columns(warn), whole=whole)
 
     def may_be_interleaved(self) -> bool:
         """True if `open_interleaved` may read the scan as one of several parts."""

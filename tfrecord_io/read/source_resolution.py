@@ -89,7 +89,7 @@ class Files(Generic[AnyFrameOptions]):
             first = self.sources[:first_files]
         elif first_files is not None and not self.sources.are_of_manifest:
             from tfrecord_io.read.first_values import cut_to_first_values
-            from tfrecord_io.read.many_features import plan_many_features
+            from tfrecord_io.read.plan_many_features import plan_many_features
 
             first = cut_to_first_values(self.sources, self.options)
             scan = plan_many_features(Sources.of(first or self.sources), self.options, self.selection)

@@ -11,8 +11,8 @@ _HOMES = {
     "ListLengths": "arrays.list_layout",  # Truncates and pads the lists of tables
     "ModelInputs": "arrays.model_inputs",  # Form of batches, which are dicts by column
     "scan_arrays": "arrays.read_arrays",  # All rows of a scan
-    "ColumnRepresentation": "arrays.representation",  # How one column is represented
-    "TableRepresentation": "arrays.representation",  # How the columns of a schema are represented
+    "ColumnRepresentation": "arrays.stacked_or_ragged",  # How one column is represented
+    "TableRepresentation": "arrays.stacked_or_ragged",  # How the columns of a schema are represented
     "row_lookup": "arrays.row_lookup",  # Look up rows of a scan
     "RowLookup": "arrays.row_lookup",  # Rows by number
     "ArraysByNumber": "arrays.rows_by_number",  # Rows by number as arrays

@@ -5,11 +5,11 @@ from tfrecord_io.rows.arrays.image_columns import ImageColumns as ImageColumns
 from tfrecord_io.rows.arrays.list_layout import ListLengths as ListLengths
 from tfrecord_io.rows.arrays.model_inputs import ModelInputs as ModelInputs
 from tfrecord_io.rows.arrays.read_arrays import scan_arrays as scan_arrays
-from tfrecord_io.rows.arrays.representation import ColumnRepresentation as ColumnRepresentation
-from tfrecord_io.rows.arrays.representation import TableRepresentation as TableRepresentation
 from tfrecord_io.rows.arrays.row_lookup import RowLookup as RowLookup
 from tfrecord_io.rows.arrays.row_lookup import row_lookup as row_lookup
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber as ArraysByNumber
+from tfrecord_io.rows.arrays.stacked_or_ragged import ColumnRepresentation as ColumnRepresentation
+from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation as TableRepresentation
 from tfrecord_io.rows.training.batches_by_number import BatchesByNumber as BatchesByNumber
 from tfrecord_io.rows.training.batches_by_number import open_by_number as open_by_number
 from tfrecord_io.rows.training.iter_options import IterOptions as IterOptions

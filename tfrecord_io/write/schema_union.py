@@ -1,6 +1,6 @@
 """The schema of a dataset after rows are added to it.
 
-Tests: tests/store/write/test_change.py and tests/laws/test_wide_tables.py.
+Tests: tests/store/write/test_write_modes.py and tests/laws/test_wide_tables.py.
 """
 
 from __future__ import annotations

@@ -29,15 +29,13 @@ from tfrecord_io.bytes import CODECS, Array, FrameHeader, Frames, get_engine
 from tfrecord_io.columns import BatchSource, EmbeddedSchema
 from tfrecord_io.store import Manifest, Publication, named_temporary_folder
 from tfrecord_io.write.frame_sink import FrameSink, Piece, Sink, WrittenFile, add_prefix, frame_sizes
+from tfrecord_io.write.parallel_sequences import open_at_a_time
 from tfrecord_io.write.partition_folders import PartitionFolders
-from tfrecord_io.write.side_by_side import open_at_a_time
 
 if TYPE_CHECKING:
     from tfrecord_io.store import Attempt
 
-_MOST_OPEN = 32  # folders at a time on the local disk,
-_MOST_UPLOADS = 4  # and in a bucket, where each of them has parts in memory
-_MEMORY_BYTES = 32 << 20  # of the rows of all other folders
+_MEMORY_BYTES = 32 << 20  # of the rows of folders that are not open
 
 
 class ShardedSink(Sink):
@@ -155,7 +153,7 @@ class ShardedSink(Sink):
 
     def _distribute(self, piece: Piece) -> None:
         """Write frames to the shards of their folder, or spool them until the folder's turn or the end of counting."""
-        max_open = _MOST_OPEN if self._dataset.side_by_side else _MOST_UPLOADS
+        max_open = LIMITS.open_folders[self._dataset.side_by_side]
         if not self._is_counted or (piece.number not in self._folders and len(self._folders) >= max_open):
             self._spool = self._spool or Spool(_MEMORY_BYTES if self._is_counted else LIMITS.spool_memory_bytes)
             self._spool.write(piece.data, number=piece.number)

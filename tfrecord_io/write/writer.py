@@ -260,7 +260,7 @@ class Writer(PublishingWriter):
             return
 
         sequences = [self._tasks(batches_of(rows.start, rows.stop), rows.start, encoder, memory) for rows in ranges]
-        from tfrecord_io.write.side_by_side import side_by_side
+        from tfrecord_io.write.parallel_sequences import side_by_side
 
         yield from side_by_side(sequences, partial(self._write_piece, memory), self._sink.end, threads)
 

@@ -26,7 +26,7 @@ OF_ARGUMENTS = {  # modules whose hints are about objects of Python, arrays for 
     "columns/schema/image_form.py",
     "plugins/tensorflow/to_elwc.py",
     "rows/arrays/image_columns.py",
-    "rows/arrays/representation.py",
+    "rows/arrays/stacked_or_ragged.py",
 }
 
 

@@ -21,7 +21,7 @@ from pyarrow import csv, orc
 import tfrecord_io as tfr
 from installed import install
 from rounds import COMPLETE
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.testing import FormatSuite
 
 COLUMNS = pa.table(
@@ -296,7 +296,7 @@ PIPES = """
 from dataclasses import dataclass
 
 import pyarrow as pa
-from tfrecord_io.bytes.format.file_formats import Format, format_option
+from tfrecord_io.bytes.format.known_formats import Format, format_option
 
 @dataclass
 class Options:

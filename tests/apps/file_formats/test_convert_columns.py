@@ -16,7 +16,7 @@ from fsspec.registry import register_implementation
 
 import tfrecord_io as tfr
 from extras import EXTRAS, library
-from tfrecord_io.bytes.format.file_formats import FORMATS, Format
+from tfrecord_io.bytes.format.known_formats import FORMATS, Format
 from transfers import convert_flat
 
 

@@ -21,7 +21,7 @@ from reading import read_by
 from rounds import rounds
 from servers import Bucket
 from suites.resumed_datasets import contents
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.store import clean
 from tfrecord_io.store.read.source import Source
 from transfers import convert_flat

@@ -15,7 +15,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.apps.views.media import SIDE, Box, Gallery, audio_mime, png_of, thumbnail
 from tfrecord_io.base import ReadOptions
-from tfrecord_io.columns.arrow.pixel_reader import PixelReader
+from tfrecord_io.columns.arrow.image_decoder import PixelReader
 from tfrecord_io.columns.schema.field import BOXES_KEY
 from tfrecord_io.columns.schema.image_form import ImageForm
 

@@ -23,7 +23,7 @@ import tfrecord_io as tfr
 from pictures import encoded
 from rounds import rounds
 from tfrecord_io.rows.arrays import row_cache
-from tfrecord_io.rows.arrays.image_decoding import PixelReader
+from tfrecord_io.rows.arrays.image_arrays import PixelReader
 
 COUNT = 30
 SIZE = (2, 3)

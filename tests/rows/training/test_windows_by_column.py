@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from rounds import rounds
-from tfrecord_io.rows.arrays.image_decoding import PixelReader
+from tfrecord_io.rows.arrays.image_arrays import PixelReader
 from training_batches import chunks_of, going_on
 
 RANDOM = np.random.default_rng(4)

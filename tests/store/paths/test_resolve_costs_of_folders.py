@@ -33,7 +33,7 @@ from tfrecord_io.store.paths import manifest_files
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest
 from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
-from tfrecord_io.store.write.place import version_of
+from tfrecord_io.store.write.commit_place import version_of
 
 ID = "0123456789abcdef"
 CONTENT = framed(tfr.encode_example({"x": 1}))

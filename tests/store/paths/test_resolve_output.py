@@ -15,7 +15,7 @@ from rounds import COMPLETE
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.base.registry import Registry
 from tfrecord_io.bytes.compression import CODECS
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.store.paths.file_names import ShardName
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.paths.resolve_output import OtherSuffix, Output

@@ -16,8 +16,8 @@ from servers import Bucket
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.read.arriving_object import ArrivingObject
-from tfrecord_io.store.read.range_reader import Window
 from tfrecord_io.store.read.range_requests import RemoteObject
+from tfrecord_io.store.read.ranges_ahead import Window
 
 DATA = random.Random(0).randbytes(3 << 20)
 

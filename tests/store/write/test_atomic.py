@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from forked import interpreter
 from rounds import COMPLETE, rounds
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.paths.resolve import resolve_inputs
 from tfrecord_io.store.write.atomic import open_output
 
@@ -56,14 +56,14 @@ def test_all_bytes_are_written(tmp_path):
 def test_what_is_written_is_stored_meanwhile(tmp_path_factory, pieces):
     begun = []
 
-    class Watched(system.System):
+    class Watched(operating_systems.System):
         def begin_sync(self, descriptor, offset, size):
             assert os.fstat(descriptor).st_size >= offset + size, "it is not written yet"
             begun.append((offset, offset + size))
             super().begin_sync(descriptor, offset, size)
 
     path = tmp_path_factory.mktemp("watched") / "a"
-    with system.use(Watched()), open_output(path) as out:
+    with operating_systems.use(Watched()), open_output(path) as out:
         for size in pieces:
             out.write(bytes(size))
     ends = [0, *(end for _, end in begun)]

@@ -14,7 +14,7 @@ import pytest
 
 from forked import interpreter
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.write.new_folder import NewFolder
 
 
@@ -62,8 +62,8 @@ def test_the_files_are_durable_before_the_folder_has_its_name(
     rename = os.rename
     monkeypatch.setattr(os, "rename", lambda *paths: (calls.append(("rename", "a")), rename(*paths)))
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
-    real = system._syncfs()
-    monkeypatch.setattr(system, "_syncfs", lambda: noted("syncfs", real) if has_syncfs else None)
+    real = operating_systems._syncfs()
+    monkeypatch.setattr(operating_systems, "_syncfs", lambda: noted("syncfs", real) if has_syncfs else None)
     with NewFolder.begin(str(tmp_path / "a"), StorageOptions.DEFAULT) as folder:
         folder.write("sub/b.bin", b"b")
         folder.write("c.bin", b"c")
@@ -79,7 +79,7 @@ def test_a_folder_whose_files_cannot_be_synced_is_not_published(
     def fail(folder: str) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO), folder)
 
-    monkeypatch.setattr(system.current, "sync_folder", fail)
+    monkeypatch.setattr(operating_systems.current, "sync_folder", fail)
     with (
         pytest.raises(OSError, match="Input/output error") as caught,
         NewFolder.begin(str(tmp_path / "a"), StorageOptions.DEFAULT),

@@ -24,9 +24,9 @@ from forked import interpreter
 from reading import read_by
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.read.file_indexes import write_indexes
-from tfrecord_io.store.system import System
+from tfrecord_io.store.operating_systems import System
 from tfrecord_io.store.write.atomic import open_output
-from tfrecord_io.store.write.place_local import LocalPlace
+from tfrecord_io.store.write.commit_place_local import LocalPlace
 
 
 def table(value: int, rows: int = 60) -> pa.Table:
@@ -273,7 +273,7 @@ def test_folder_of_links_is_replaced_but_not_their_targets(dataset: Path, tmp_pa
 def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path, target: str) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
-        from tfrecord_io.store.write.place_local import LocalPlace
+        from tfrecord_io.store.write.commit_place_local import LocalPlace
         LocalPlace.move = lambda self, staged, name, **k: os._exit(9)
         tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, mode='overwrite')
     """

@@ -14,7 +14,7 @@ import tfrecord_io as tfr
 from reading import read_by
 from rounds import each_step
 from servers import Bucket
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 
@@ -60,8 +60,8 @@ def act_after(patch: pytest.MonkeyPatch, at: int, act: Callable[[], None]) -> li
             finally:
                 locked[0] -= 1
 
-    real_lock = type(system.current).lock_directory
-    patch.setattr(type(system.current), "lock_directory", lock)
+    real_lock = type(operating_systems.current).lock_directory
+    patch.setattr(type(operating_systems.current), "lock_directory", lock)
     for kind in (LocalFileSystem, FsspecFileSystem):
         for name in ("listing", "entry"):
             patch.setattr(kind, name, interposed(getattr(kind, name)))

@@ -19,7 +19,7 @@ from messages import published_by
 from reading import read_by
 from servers import Bucket, around_requests
 from tfrecord_io.base.options.write import WriteOptions
-from tfrecord_io.store.write.place_local import LocalPlace
+from tfrecord_io.store.write.commit_place_local import LocalPlace
 from tfrecord_io.store.write.publication import Publication
 from tfrecord_io.write.distributed import DistributedWriter
 

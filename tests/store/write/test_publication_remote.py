@@ -11,7 +11,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 import tfrecord_io as tfr
 from interposed import on_commit
 from servers import Bucket
-from tfrecord_io.store.write.place_remote import ConditionalPlace
+from tfrecord_io.store.write.commit_place_remote import ConditionalPlace
 from tfrecord_io.store.write.publication import Publication
 
 BIG = 6 << 20  # a multipart upload, with small parts

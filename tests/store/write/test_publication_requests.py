@@ -21,7 +21,7 @@ from tfrecord_io.base.background import Task
 from tfrecord_io.base.options.write import WriteOptions
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
-from tfrecord_io.store.write import place_remote
+from tfrecord_io.store.write import commit_place_remote
 from tfrecord_io.store.write.atomic import open_output
 from tfrecord_io.write.distributed import DistributedWriter, WrittenPart
 from tfrecord_io.write.resumable import ResumableWriter
@@ -261,7 +261,7 @@ def test_shards_wait_in_bounded_memory(s3: Bucket, requests: Requests, monkeypat
     options = {"storage_options": s3.storage_options}
     part = 5 << 20  # the least that S3 takes
     set_limits(monkeypatch, s3_part_bytes=part)
-    monkeypatch.setattr(place_remote, "_PENDING_BYTES", 8 << 20)
+    monkeypatch.setattr(commit_place_remote, "_PENDING_BYTES", 8 << 20)
     data = pa.table({"x": pa.array([bytes([at]) * (1 << 20) for at in range(24)], pa.binary())})
     with tfr.open_writer(s3.url("d/"), data.schema, max_shard_bytes=2 << 20, **options) as writer:
         for batch in data.to_batches(max_chunksize=4):
@@ -377,7 +377,7 @@ def test_a_lost_response_of_google_cloud_storage_is_no_failure(
 def test_small_shards_wait_in_bounded_memory_for_google_cloud_storage(
     gcs: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place_remote, "_PENDING_BYTES", 3 << 20)
+    monkeypatch.setattr(commit_place_remote, "_PENDING_BYTES", 3 << 20)
     options = {"storage_options": gcs.storage_options}
     data = pa.table({"x": pa.array([bytes([at]) * (1 << 20) for at in range(8)], pa.binary())})
     with tfr.open_writer(gcs.url("d/"), data.schema, max_shard_bytes=2 << 20, **options) as writer:

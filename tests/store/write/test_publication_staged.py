@@ -19,8 +19,8 @@ from tfrecord_io.base import ReadOptions
 from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
 from tfrecord_io.store import clean
-from tfrecord_io.store.write import place_remote
-from tfrecord_io.store.write.place_remote import RemotePlace
+from tfrecord_io.store.write import commit_place_remote
+from tfrecord_io.store.write.commit_place_remote import RemotePlace
 from tfrecord_io.store.write.publication import Publication
 
 
@@ -288,7 +288,7 @@ def test_the_last_of_two_writers_wins_and_the_other_raises(s3: Bucket, monkeypat
     """The second writer publishes between two copies of the first."""
     fs, folder = s3.fs, f"{s3.name}/d"
     write(fs, f"{folder}/train@3", 1)
-    monkeypatch.setattr(place_remote, "_MOVES", 1)
+    monkeypatch.setattr(commit_place_remote, "_MOVES", 1)
     real = RemotePlace.move
     inner: list[str] = []
 

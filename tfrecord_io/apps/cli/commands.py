@@ -330,7 +330,7 @@ def sql(query: str, as_json: bool, output: str | None, **keywords: Any) -> None:
 
 def _check_target(target: str | None, writing: Mapping[str, Any]) -> None:
     """Raise UsageError for options of writing without a target, or with a target that is not TFRecord."""
-    from tfrecord_io.apps.file_formats.format_of_path import format_of_target
+    from tfrecord_io.apps.file_formats.choose_formats import format_of_target
 
     if writing and target is None:
         raise click.UsageError(
@@ -348,8 +348,8 @@ def _write_rows(rows: Any, target: str, writing: dict[str, Any], storage_options
     from tempfile import TemporaryDirectory
 
     from tfrecord_io.apps.api import write_tfrecord
+    from tfrecord_io.apps.file_formats.choose_formats import format_of_target
     from tfrecord_io.apps.file_formats.convert import convert
-    from tfrecord_io.apps.file_formats.format_of_path import format_of_target
 
     if format_of_target(target) is None:
         return write_tfrecord(rows, target, float64="raw", storage_options=storage_options, **writing)

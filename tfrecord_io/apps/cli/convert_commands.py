@@ -328,7 +328,7 @@ def _write_other_rows(
     """Write the rows that a function has `made` of those in files, to TFRecord or a file of a table."""
     from tfrecord_io.apps.api import open_reader, write_tfrecord
     from tfrecord_io.apps.cli import output
-    from tfrecord_io.apps.file_formats.format_of_path import format_of_target
+    from tfrecord_io.apps.file_formats.choose_formats import format_of_target
     from tfrecord_io.apps.file_formats.tables.table_files import write_table_rows
 
     if target == "-" and (keywords["shards"] or keywords["max_shard_bytes"]):

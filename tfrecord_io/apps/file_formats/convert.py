@@ -15,8 +15,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from tfrecord_io.apps.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.apps.file_formats.choose_formats import files_of_shards, formats_of, single, single_or_all
 from tfrecord_io.apps.file_formats.embed_files import embed_files
-from tfrecord_io.apps.file_formats.format_of_path import files_of_shards, formats_of, single, single_or_all
 from tfrecord_io.apps.file_formats.tables.table_files import SourceOptions, TableSource, filter_rows, write_table_file
 from tfrecord_io.apps.file_formats.tables.table_folders import FOLDER_OPTIONS, write_table_folder
 from tfrecord_io.apps.file_formats.tables.table_shards import write_table_shards

@@ -8,10 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeGuard
 
 from tfrecord_io.base.messages.display import for_cli
-from tfrecord_io.errors import FeatureTypeError, StoppedEarlyWarning, TFRecordError
+from tfrecord_io.errors import (
+    CompressionError,
+    CorruptRecordError,
+    DecodeError,
+    FeatureNotFoundError,
+    FeatureTypeError,
+    StoppedEarlyWarning,
+    TFRecordError,
+)
 
 
 class OnDamage(ABC):
@@ -54,6 +62,17 @@ class OnDamage(ABC):
     @abstractmethod
     def hands_over(self) -> bool:
         """True if each region that is left out has to go to a report: a call without one does not take it."""
+
+    @staticmethod
+    def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
+        """True if an error is about damage of a file, and good records may follow.
+
+        Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file
+        that is not a TFRecord file at all.
+        """
+        if not isinstance(error, CorruptRecordError | CompressionError | DecodeError | FeatureNotFoundError):
+            return False
+        return not error.of_memory and not error.of_other_format
 
     @abstractmethod
     def accept(self, error: TFRecordError, place: Hashable) -> bool:

@@ -13,7 +13,7 @@ from os import PathLike
 from typing import Any
 
 from tfrecord_io.base.messages.display import LateText, counted
-from tfrecord_io.base.options.dataset_keywords import is_method, kept_by_dataset, names_up_to_source
+from tfrecord_io.base.options.calls_on_datasets import is_method, kept_by_dataset, names_up_to_source
 from tfrecord_io.base.options.selection import OF_DATASETS
 
 NO_APPEND = "nothing is appended to a file: write another one next to it, and read both by their directory or a glob"

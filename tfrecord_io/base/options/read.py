@@ -19,7 +19,7 @@ from tfrecord_io.base.options.selection import OF_DATASETS, Selection
 from tfrecord_io.typing import OnError, OnNew, RecordTypeLike, SchemaLike
 
 if TYPE_CHECKING:
-    from tfrecord_io.base.options.dataset_keywords import Refusal
+    from tfrecord_io.base.options.calls_on_datasets import Refusal
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False, init=False)
@@ -160,7 +160,7 @@ class DatasetOptions(ReadOptions):
     @staticmethod
     def refused_by(call: str) -> Refusal:
         """The options of a dataset that the call of this name refuses."""
-        from tfrecord_io.base.options.dataset_keywords import Refusal  # for datasets only
+        from tfrecord_io.base.options.calls_on_datasets import Refusal  # for datasets only
 
         return Refusal.of(call)
 

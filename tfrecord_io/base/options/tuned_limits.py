@@ -38,6 +38,9 @@ class TunedLimits:
     copied_share: float = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
     whole_object_bytes: int = 256 << 10  # of a bucket that is read whole, which takes about as long as a request
 
+    split_bytes: int = 128 * MIB  # of a piece of a dataset, one of those that parallel tasks read
+    decompressed_free_bytes: int = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
+
     # column indexes: values by whether a file is on a disk
     least_piece_bytes: int = 32 * MIB  # a smaller piece of a file is read in the time that opening the index takes
     # of a file, in a bucket and on a disk, take the time of a row of an index
@@ -62,6 +65,9 @@ class TunedLimits:
     piece_bytes: int = MIB  # about; a record that is larger is a piece
     spool_memory_bytes: int = 64 * MIB  # more of a pipe, or of rows of unknown number, is kept on disk
     compression_block_bytes: int = MIB
+
+    # Of partitions that are written at a time, in a bucket, where each has parts in memory, and on a disk.
+    open_folders: tuple[int, int] = (4, 32)
 
     batch_rows: int = 65_536  # of a batch that is made of other data, or that a shuffle buffer takes at a time
     batch_bytes: int = 64 * MIB  # of arrays in such a batch, or of records that are read by number together

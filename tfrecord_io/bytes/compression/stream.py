@@ -14,13 +14,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from tfrecord_io.base import MIB, OnDamage, hide_secrets
+from tfrecord_io.base import LIMITS, OnDamage, hide_secrets
 from tfrecord_io.bytes.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError, ReplacedError
 
 _CHUNK = 256 << 10  # compressed bytes per read
 _STEP = 256 << 10  # decompressed bytes at a time: they stay in the processor's cache until copied
-_FREE_BYTES = MIB  # that a file may decompress to whatever the ratio: its start may be uniform
 
 
 class Raw(Protocol):
@@ -191,9 +190,9 @@ class DecompressedStream:
     def _check_ratio(self, size: int, most: float) -> None:
         """Raise CompressionError if `size` more bytes are too many for the bytes of the file used for them."""
         used, total = self.raw_offset, self.offset + size
-        if total > _FREE_BYTES + most * used:
+        if total > LIMITS.decompressed_free_bytes + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
-            reason += f", more than {most:g} times as many and {_FREE_BYTES}"
+            reason += f", more than {most:g} times as many and {LIMITS.decompressed_free_bytes}"
             advice = "pass a larger tfr.dataset(…, limits=tfr.Limits(decompression_ratio=…)) if you trust the file"
             advice_cli = "pass a larger --max-decompression-ratio if you trust the file"
             ratio = total / max(used, 1)

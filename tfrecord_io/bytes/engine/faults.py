@@ -1,4 +1,4 @@
-"""Faults of data, the one table from their codes to exceptions, reasons and advice, and what counts as damage.
+"""Faults of data, and the one table from their codes to exceptions, reasons and advice.
 
 A fault is about records that a plan reads.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple, TypeGuard
+from typing import Any, ClassVar, NamedTuple
 
 from tfrecord_io.base import LIMITS, OnDamage, printable
 from tfrecord_io.bytes.format.companions import ShapeSource
 from tfrecord_io.bytes.format.feature_types import Kind, Layout, RecordType, Text
 from tfrecord_io.bytes.format.framing import FrameHeader, wrong_checksums
 from tfrecord_io.errors import (
-    CompressionError,
     CorruptRecordError,
     DecodeError,
     FeatureNotFoundError,
@@ -93,7 +92,7 @@ class Fault(NamedTuple):
     @staticmethod
     def of_other_format(path: str, kind: str, detail: str = "") -> CorruptRecordError:
         """The exception for a file that looks like a `kind` of another format; `detail` is said after it."""
-        from tfrecord_io.bytes.format.foreign_files import reader_hints
+        from tfrecord_io.bytes.format.foreign_files import ForeignFile, reader_hints
 
         hint = Hint(*reader_hints(kind))
         return CorruptRecordError(
@@ -106,27 +105,13 @@ class Fault(NamedTuple):
             records_intact=0,
             hint=hint.text,
             hint_cli=hint.cli,
+            of_other_format=kind != ForeignFile.ZEROS,  # a hole at the start of a file is damage
         )
 
     @staticmethod
     def is_other_format(error: TFRecordError) -> bool:
         """True if an error is one of `of_other_format`."""
         return error.expected == TFRECORD
-
-    @staticmethod
-    def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
-        """True if an error is about damage of a file, and good records may follow.
-
-        Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file
-        that is not a TFRecord file at all.
-        """
-        from tfrecord_io.bytes.format.foreign_files import ForeignFile
-
-        if isinstance(error, TFRecordError) and error.of_memory:
-            return False
-        if isinstance(error, CorruptRecordError):  # a hole at the start of a file is damage
-            return not Fault.is_other_format(error) or error.got == ForeignFile.ZEROS
-        return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
 
 
 class PlanColumn(NamedTuple):

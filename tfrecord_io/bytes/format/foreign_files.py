@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import ClassVar
 
-from tfrecord_io.bytes.format.file_formats import FORMATS, Format
+from tfrecord_io.bytes.format.known_formats import FORMATS, Format
 
 _JSONL = FORMATS.jsonl
 

@@ -2,7 +2,7 @@
 
 Bytes go in, an `ImageHeader` comes out; pixels are not decoded.
 
-Tests: tests/rows/arrays/test_image_decoding.py and tests/plugins/vision/test_annotated_images_turned_photos.py.
+Tests: tests/rows/arrays/test_image_arrays.py and tests/plugins/vision/test_annotated_images_turned_photos.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """An error about one row, before the record that the row was read from is known.
 
-Tests: tests/columns/arrow/encodings/test_tensor_proto.py and tests/rows/arrays/test_image_decoding.py.
+Tests: tests/columns/arrow/encodings/test_tensor_proto.py and tests/rows/arrays/test_image_arrays.py.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ from pyarrow import types as t
 
 from tfrecord_io.base import Condition, Operator, printable
 from tfrecord_io.columns.arrow.evaluate_condition import comparable, is_comparable, is_compared_as_storage
-from tfrecord_io.columns.arrow.exact_numbers import exact_comparison, exact_members, is_number
-from tfrecord_io.columns.arrow.parse_times import NotOneTimeError, assign_zone, parse_text
+from tfrecord_io.columns.arrow.exact_comparison import exact_comparison, exact_members, is_number
+from tfrecord_io.columns.arrow.times_in_conditions import NotOneTimeError, assign_zone, parse_text
 from tfrecord_io.columns.schema.tensor_types import is_any_tensor
 from tfrecord_io.columns.schema.type_names import short_type_name
 from tfrecord_io.columns.schema.types import is_bytes, is_list_like, is_text

@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from tfrecord_io import Limits, RecordReader
-from tfrecord_io.apps.file_formats.format_of_path import format_of_source
+from tfrecord_io.apps.file_formats.choose_formats import format_of_source
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import ExportOptions
 from tfrecord_io.columns import TfdsInfo

@@ -11,7 +11,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io import RecordReader
-from tfrecord_io.apps.file_formats.format_of_path import is_directory
+from tfrecord_io.apps.file_formats.choose_formats import is_directory
 from tfrecord_io.apps.lazy_dataset import dataset
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.bytes import MessageClasses

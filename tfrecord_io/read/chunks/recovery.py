@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 import pyarrow as pa
 
 from tfrecord_io.base import Expansion, OnDamage, cached_property
-from tfrecord_io.bytes import Array, ColumnBuffers, Engine, Fault, FrameHeader, get_engine
+from tfrecord_io.bytes import Array, ColumnBuffers, Engine, FrameHeader, get_engine
 from tfrecord_io.errors import CompressionError, CorruptRecordError, TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.skipped_region import SkippedRegion
@@ -45,7 +45,7 @@ class Recovery:
 
     def __call__(self, walker: BlockWalker, error: Exception) -> bool:
         """See `BlockWalker.recover`."""
-        if not Fault.is_damage(error) or walker.file is None:
+        if not OnDamage.is_damage(error) or walker.file is None:
             return False
         path, number, record = walker.file.path, walker.number, walker.record
         begin, end, reason = _pass_damage(walker, error, get_engine())
@@ -155,7 +155,7 @@ def fitting_parts(
 def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, record: int) -> bool:
     """Leave out the record of a row with a fault, if `recovery` allows; it then counts as skipped."""
     error = fault.to_error(path, record)
-    if recovery is None or not Fault.is_damage(error):
+    if recovery is None or not OnDamage.is_damage(error):
         return False
     region = SkippedRegion(path, None, end=None, reason=error.detail, records_before=record, error=type(error).__name__)
     return recovery.accept(region, file, error)

@@ -2,7 +2,7 @@
 
 Options of lists hold for all columns of lists, or are dicts by column.
 
-Tests: tests/base/options/test_options.py and tests/rows/arrays/test_representation.py.
+Tests: tests/base/options/test_options.py and tests/rows/arrays/test_stacked_or_ragged.py.
 """
 
 from __future__ import annotations

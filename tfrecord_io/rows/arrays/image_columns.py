@@ -18,7 +18,7 @@ from tfrecord_io.columns import ArrayBuffers, Dense, Ragged, RowFault, offsets_o
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import Reader, RowFaultPolicy
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
-from tfrecord_io.rows.arrays.image_decoding import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
+from tfrecord_io.rows.arrays.image_arrays import NO_COMMON_TYPE, ImageDecoder, RawImageDecoder, image_decoder
 
 Passes = Callable[[RowFault], bool]  # whether the row of a fault may be left out
 _ROWS = 64  # decoded at a time: pixels take many times the bytes of an encoded image

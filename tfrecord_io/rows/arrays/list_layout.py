@@ -13,7 +13,7 @@ from tfrecord_io.columns import ArrayBuffers, Column, int64_array, offsets_of, s
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
 from tfrecord_io.rows.arrays.image_columns import ImageColumns
-from tfrecord_io.rows.arrays.representation import TableRepresentation, cast_pad_value
+from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation, cast_pad_value
 
 
 class ListLengths:

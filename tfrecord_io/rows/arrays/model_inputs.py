@@ -13,8 +13,8 @@ from tfrecord_io.base import Selection
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, RawImages
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.rows.arrays.image_decoding import image_decoder
-from tfrecord_io.rows.arrays.representation import SHAPE
+from tfrecord_io.rows.arrays.image_arrays import image_decoder
+from tfrecord_io.rows.arrays.stacked_or_ragged import SHAPE
 
 
 @dataclass(frozen=True, slots=True)

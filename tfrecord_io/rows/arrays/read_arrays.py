@@ -17,7 +17,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.read import CallSource, LazyScan, Reader, RowFaultPolicy, options_from_call
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ArrayOptions, ColumnLayout, RepresentationOptions
-from tfrecord_io.rows.arrays.representation import (
+from tfrecord_io.rows.arrays.stacked_or_ragged import (
     LENGTH,
     SHAPE,
     ColumnArrays,

@@ -20,8 +20,8 @@ import numpy as np
 from tfrecord_io.base import check_integer, printable, warn
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.rows.arrays.representation import BatchForm
 from tfrecord_io.rows.arrays.rows_by_number import ArraysByNumber, row_numbers
+from tfrecord_io.rows.arrays.stacked_or_ragged import BatchForm
 from tfrecord_io.store import RandomAccessFile, Source
 
 _FORMAT = 1  # of the files

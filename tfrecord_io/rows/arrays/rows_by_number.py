@@ -18,8 +18,8 @@ from tfrecord_io.columns import Column, RowFault, empty_batch, int64_array
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read import NumberedRows, Scan, ScanRows
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, RepresentationOptions
-from tfrecord_io.rows.arrays.representation import BatchForm, TableRepresentation
 from tfrecord_io.rows.arrays.shared_images import Groups
+from tfrecord_io.rows.arrays.stacked_or_ragged import BatchForm, TableRepresentation
 
 if TYPE_CHECKING:
     from tfrecord_io.typing import RandomAccess

@@ -20,7 +20,12 @@ from tfrecord_io.read import Scan, ScanHolder, ScanRows
 from tfrecord_io.rows.arrays.array_options import RepresentationOptions
 from tfrecord_io.rows.arrays.row_cache import cached_rows
 from tfrecord_io.rows.arrays.rows_by_number import OF_ROWS, ArraysByNumber, ItemsByNumber, row_numbers, row_options
-from tfrecord_io.rows.training.arrangement import arrange_batches, batches_of_size, cut_documents, list_lengths_of
+from tfrecord_io.rows.training.buckets_and_packing import (
+    arrange_batches,
+    batches_of_size,
+    cut_documents,
+    list_lengths_of,
+)
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.scan_row_source import source_of

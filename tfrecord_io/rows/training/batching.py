@@ -3,7 +3,7 @@
 Rows keep the order of the files or go through a shuffle buffer; then batches have `batch_size` rows each, or
 arranged by the lengths of their lists (buckets, packed rows). Where a chunk ends does not change the batches.
 
-Tests: tests/rows/training/test_arrangement.py.
+Tests: tests/rows/training/test_buckets_and_packing.py.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault
 from tfrecord_io.read import RowFaultPolicy
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
-from tfrecord_io.rows.arrays.representation import ColumnArrays, TableRepresentation, dense_values
-from tfrecord_io.rows.training.arrangement import Batches, arrange_batches, cut_documents, list_lengths_of
+from tfrecord_io.rows.arrays.stacked_or_ragged import ColumnArrays, TableRepresentation, dense_values
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
+from tfrecord_io.rows.training.buckets_and_packing import Batches, arrange_batches, cut_documents, list_lengths_of
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, JoinedBatches, NumberedBatch
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition

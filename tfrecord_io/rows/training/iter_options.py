@@ -1,6 +1,6 @@
 """The keywords of training: the order of rows, and their division among workers, batches, buckets and packed rows.
 
-Tests: tests/base/options/test_options.py and tests/rows/arrays/test_representation.py.
+Tests: tests/base/options/test_options.py and tests/rows/arrays/test_stacked_or_ragged.py.
 """
 
 from __future__ import annotations

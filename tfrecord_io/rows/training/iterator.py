@@ -17,7 +17,7 @@ from tfrecord_io.base import LIMITS, MIB, Closing, OnDamage, Shared, cached_prop
 from tfrecord_io.bytes import Array
 from tfrecord_io.errors import DamagedDataWarning, SchemaWarning
 from tfrecord_io.read import CallSource, LazyScan, ReadReport, Scan, ScanHolder, options_from_call
-from tfrecord_io.rows.arrays.representation import TableRepresentation
+from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batches_of_parts import PartBatching
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position

@@ -20,9 +20,9 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import RowFault, offsets_of
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.read import ReadReport
-from tfrecord_io.rows.arrays.representation import TableRepresentation
-from tfrecord_io.rows.training.arrangement import Batches
+from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation
 from tfrecord_io.rows.training.batching import REFILL, ArrayChunk, Batching, Drawn, Progress
+from tfrecord_io.rows.training.buckets_and_packing import Batches
 from tfrecord_io.rows.training.epochs import EpochReader, Epochs, NumberedBatch
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition

@@ -21,10 +21,10 @@ from tfrecord_io.columns import RowFault
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.read import ReadReport
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
-from tfrecord_io.rows.training.classes import Classes
 from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition
+from tfrecord_io.rows.training.label_classes import Classes
 from tfrecord_io.rows.training.mixture import Mixture
 from tfrecord_io.rows.training.shuffle_buffer import Purpose, random_stream
 

@@ -1,8 +1,8 @@
 """Mixture of datasets: a source whose rows are each drawn from one dataset, by weights and a seed.
 
-The order of an epoch is a sequence of choices (`rows/training/choices.py`), one for each row: the n-th row of the
-sequence that chooses a part is the n-th row of that part. A balanced mixture chooses among groups of rows of one class
-(`rows/training/classes.py`). `Mixture` is the source, `MixtureLookup` its rows by number; epochs are those of
+The order of an epoch is a sequence of choices (`rows/training/mixture_choices.py`), one for each row: the n-th row of
+the sequence that chooses a part is the n-th row of that part. A balanced mixture chooses among groups of one class
+(`rows/training/label_classes.py`). `Mixture` is the source, `MixtureLookup` its rows by number; epochs are those of
 `rows/training/mixed_rows.py`.
 
 Tests: tests/rows/training/test_mixture.py and tests/rows/training/test_mixed_rows.py.
@@ -25,10 +25,10 @@ from tfrecord_io.columns import Column, ImageForm, RawImageForm, RowFault, int64
 from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read import Scan
 from tfrecord_io.rows.arrays.rows_by_number import Lookup
-from tfrecord_io.rows.training.choices import Choices
-from tfrecord_io.rows.training.classes import Classes, find_classes
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
+from tfrecord_io.rows.training.label_classes import Classes, find_classes
+from tfrecord_io.rows.training.mixture_choices import Choices
 from tfrecord_io.rows.training.row_source import RowSource
 from tfrecord_io.rows.training.scan_row_source import source_of
 from tfrecord_io.typing import MixStop

@@ -19,9 +19,9 @@ from tfrecord_io.bytes import Array
 from tfrecord_io.columns import Column, ImageForm, NamePattern, RowFault, empty_batch, int64_array, selectable
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError, SchemaError, TFRecordError
 from tfrecord_io.read import ReadReport, Scan, ScanRows, Steps
-from tfrecord_io.rows.arrays.representation import MASK
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup, ScanLookup
 from tfrecord_io.rows.arrays.shared_images import Groups, SharedImages
+from tfrecord_io.rows.arrays.stacked_or_ragged import MASK
 from tfrecord_io.rows.training.epochs import LATE, EpochReader, Epochs, NumberedBatch, RowFacts, Share
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity

@@ -11,7 +11,7 @@ Files wait where no reader takes them for data:
 A file is stored only when all of it was checked. So a copy that was killed is continued by those names alone: what is
 there, with the size that the manifest states, is not copied again. An error leaves it, too; `tfr clean` removes it.
 
-Tests: tests/store/copies/test_copy_files.py and tests/store/write/test_change.py.
+Tests: tests/store/copies/test_copy_files.py and tests/store/write/test_write_modes.py.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from tfrecord_io.store.paths.path_search import record_files
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic import open_named
-from tfrecord_io.store.write.change import Change, Rules
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication, PublishedDataset, place_of
+from tfrecord_io.store.write.write_modes import Change, Rules
 
 Listing = Mapping[str, Entry]
 """The files of a directory, and of the folders of columns in it, by their names below it."""

@@ -11,14 +11,14 @@ import stat
 from collections.abc import Iterable
 from contextlib import suppress
 
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 
 
 def remove_directories(created: Iterable[str]) -> None:
     """Remove directories that a writer created, the deepest first, unless they hold something, or are locked."""
     for directory in created:
         with suppress(OSError):
-            system.current.remove_directory(directory)
+            operating_systems.current.remove_directory(directory)
 
 
 def create_directories(directory: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Protocol
 
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 
 PAGE_FILES = 1000  # that a bucket lists by a request: the most in S3 and Google's storage
 
@@ -172,7 +172,7 @@ def _has_wildcards(pattern: str) -> bool:
 
 def _exists(name: str) -> bool:
     with _nothing_there():
-        os.lstat(system.current.full_name(name))
+        os.lstat(operating_systems.current.full_name(name))
         return True
     return False
 
@@ -189,7 +189,7 @@ def _nothing_there() -> Iterator[None]:
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
     """Entries of a folder; none if the folder was removed meanwhile."""
-    with _nothing_there(), os.scandir(system.current.full_name(folder or ".")) as listed:
+    with _nothing_there(), os.scandir(operating_systems.current.full_name(folder or ".")) as listed:
         return list(listed)
     return []
 
@@ -213,7 +213,7 @@ def _walk(folder: str, within: frozenset[_Folder | None]) -> Iterator[tuple[str,
 
 def _identity(folder: str) -> _Folder | None:
     with suppress(OSError):
-        status = os.stat(system.current.full_name(folder))
+        status = os.stat(operating_systems.current.full_name(folder))
         return status.st_dev, status.st_ino
     return None
 
@@ -234,7 +234,7 @@ class LocalFileSystem:
 
     def entry(self, name: str, *, is_file: bool = False) -> Entry | None:
         try:
-            status = os.stat(system.current.full_name(name))
+            status = os.stat(operating_systems.current.full_name(name))
         except OSError as error:
             if error.errno in _ABSENT:
                 return None
@@ -245,12 +245,12 @@ class LocalFileSystem:
         return [self.entry(name) for name in names]
 
     def listing(self, directory: str) -> list[Entry]:
-        names = map(partial(os.path.join, directory), os.listdir(system.current.full_name(directory or ".")))
-        return self._existing(map(system.current.plain_name, names))
+        names = map(partial(os.path.join, directory), os.listdir(operating_systems.current.full_name(directory or ".")))
+        return self._existing(map(operating_systems.current.plain_name, names))
 
     def glob(self, pattern: str, literal: int | None = None) -> list[Entry]:
         escaped = escaped_glob(pattern, literal_prefix(self, pattern) if literal is None else literal)
-        return self._existing(map(system.current.plain_name, dict.fromkeys(_matching(escaped))))
+        return self._existing(map(operating_systems.current.plain_name, dict.fromkeys(_matching(escaped))))
 
     def files_in_partition_folders(self, directory: str) -> list[Entry]:
         return [entry for entry in self.glob(f"{glob.escape(directory)}*=*/**") if not entry.directory]
@@ -262,7 +262,7 @@ class LocalFileSystem:
         return None
 
     def read_range(self, name: str, begin: int, end: int | None) -> bytes:
-        with open(system.current.full_name(name), "rb") as file:
+        with open(operating_systems.current.full_name(name), "rb") as file:
             file.seek(begin, os.SEEK_SET if begin >= 0 else os.SEEK_END)
             return file.read(-1 if end is None else max(0, end - file.tell()))
 
@@ -285,7 +285,7 @@ class LocalFileSystem:
 
     def remove(self, name: str) -> None:
         try:
-            os.unlink(system.current.full_name(name))
+            os.unlink(operating_systems.current.full_name(name))
         except OSError as error:
             if error.errno not in _ABSENT:
                 raise

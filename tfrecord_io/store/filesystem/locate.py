@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeGuard
 
 from tfrecord_io.base import StorageOptions, for_cli, needs, printable
 from tfrecord_io.errors import MissingDependencyError
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.interface import FileSystem, LocalFileSystem
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class Location(NamedTuple):
         if not self.is_local:
             return None
         try:
-            return os.stat(system.current.full_name(self.name))
+            return os.stat(operating_systems.current.full_name(self.name))
         except OSError:  # `open_output` reports it
             return None
 
@@ -184,7 +184,7 @@ class Location(NamedTuple):
         if text.startswith("~") and not os.path.lexists(text):
             text = os.path.expanduser(text)
         # One slash at the end: below "d//" the system lists "d//a", and a walk of "d/" would take it for another file.
-        name = system.current.plain_name(text)
+        name = operating_systems.current.plain_name(text)
         return Location(LocalFileSystem(), re.sub("(?<=[^/])/+$", "/", name) if name.endswith("//") else name)
 
 

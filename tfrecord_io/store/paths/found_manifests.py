@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tfrecord_io.base import Registry, Task, WorkerPool, counted, for_cli, logger, ordered
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.interface import (
     PAGE_FILES,
     Entry,
@@ -162,8 +162,12 @@ class Manifests:
         manifest = self._read(entry, loads=False)
         if manifest is None or not manifest.complete or isinstance(manifest.files, tuple):
             return None
-        is_listed = listed is not None or manifest.upkeep.alone_in == system.current.directory_number(directory)
-        if not is_listed and FileName.manifests_beside(own_name, os.listdir(system.current.full_name(directory))):
+        is_listed = listed is not None or manifest.upkeep.alone_in == operating_systems.current.directory_number(
+            directory
+        )
+        if not is_listed and FileName.manifests_beside(
+            own_name, os.listdir(operating_systems.current.full_name(directory))
+        ):
             return None
         logger.debug("manifest read: %s, %s", self.fs.display_path(name), counted(len(manifest.files), "file"))
         return name, manifest

@@ -1,6 +1,6 @@
 """The content of a directory: TFRecord files, files with records, descriptions of TFDS, and files in its folders.
 
-Tests: tests/apps/file_formats/tables/test_table_folders.py and tests/apps/file_formats/test_format_of_path.py.
+Tests: tests/apps/file_formats/tables/test_table_folders.py and tests/apps/file_formats/test_choose_formats.py.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class BlockReader:
         self._error = None
 
     def close(self) -> None:
-        """Does nothing; `tfrecord_io.store.read.read_ahead.ReadAhead` stops a thread here."""
+        """Does nothing; `tfrecord_io.store.read.blocks_ahead.ReadAhead` stops a thread here."""
 
     def consume(self, n: int) -> None:
         """Mark the next `n` bytes of the last block as used."""

@@ -11,8 +11,8 @@ import tempfile
 import threading
 
 from tfrecord_io.base import LIMITS, quiet_at_exit
+from tfrecord_io.store.operating_systems import named_temporary_folder
 from tfrecord_io.store.read.plain_file import OffsetReader
-from tfrecord_io.store.system import named_temporary_folder
 
 _PIECE = 1 << 20
 

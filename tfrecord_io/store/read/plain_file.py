@@ -12,13 +12,13 @@ import numpy as np
 
 from tfrecord_io.base import quiet_at_exit
 from tfrecord_io.bytes import PlainStream
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.read.block_reader import Bytes
 
 
 def open_raw(path: str) -> io.FileIO:
     """Open a local file without a buffer."""
-    return open(system.current.full_name(path), "rb", buffering=0)
+    return open(operating_systems.current.full_name(path), "rb", buffering=0)
 
 
 class OffsetReader:
@@ -56,7 +56,7 @@ class OpenPlainFile:
         view = buffer.data
         done = 0
         assert self.descriptor is not None
-        while done < len(view) and (n := system.current.read_at(self.descriptor, view[done:], begin + done)):
+        while done < len(view) and (n := operating_systems.current.read_at(self.descriptor, view[done:], begin + done)):
             done += n
         return done
 
@@ -65,7 +65,7 @@ class OpenPlainFile:
         """The file that a stream reads; None if it is not a regular local one, or the system has no pread."""
         if isinstance(stream.raw, PlainFileReader):
             return stream.raw.file
-        if not isinstance(stream.raw, io.FileIO) or not stream.size or not system.current.has_pread:
+        if not isinstance(stream.raw, io.FileIO) or not stream.size or not operating_systems.current.has_pread:
             return None
         return cls(stream.raw.fileno(), stream.size)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from tfrecord_io.base import LIMITS, Closing, for_cli, printable, quiet_at_exit
 from tfrecord_io.bytes import CODECS, Array, Codec
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.google import is_encoded
 from tfrecord_io.store.filesystem.os_errors import replaced_error, request_blocking
 from tfrecord_io.store.read.block_reader import Bytes
@@ -23,7 +23,7 @@ from tfrecord_io.store.read.plain_file import open_raw
 from tfrecord_io.store.read.source import INCOMPLETE, ONLY_TAG, HeldContent, Source
 
 if TYPE_CHECKING:
-    from tfrecord_io.store.read.range_reader import RangeReader
+    from tfrecord_io.store.read.ranges_ahead import RangeReader
 
 _MOST_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
@@ -139,7 +139,7 @@ class RandomAccessFile(Closing):
         None if one of them cannot be read, which `read` explains, or the system has no pread.
         """
         descriptors = [file._fd for file in files if isinstance(file, LocalRandomAccessFile)]
-        if len(descriptors) < len(files) or not len(begins) or not system.current.has_pread:
+        if len(descriptors) < len(files) or not len(begins) or not operating_systems.current.has_pread:
             return None
         adjoins = (begins[1:] == ends[:-1]) & (number[1:] == number[:-1])
         first = np.flatnonzero(np.concatenate([[True], ~adjoins]))
@@ -191,7 +191,7 @@ def join_ranges(begins: Sequence[int], ends: Sequence[int], gap: int, most: int)
 
 
 class LocalRandomAccessFile(RandomAccessFile):
-    """A file of the operating system, read with pread, which has no shared file position."""
+    """A file of the operating operating_systems, read with pread, which has no shared file position."""
 
     block_bytes = 1 << 20
     is_local = True
@@ -206,7 +206,9 @@ class LocalRandomAccessFile(RandomAccessFile):
         elif source.has_no_file:
             self._fd = os.open(os.devnull, os.O_RDONLY)
         elif shard is None:
-            self._fd = os.open(system.current.full_name(source.path), os.O_RDONLY | system.current.open_flags)
+            self._fd = os.open(
+                operating_systems.current.full_name(source.path), os.O_RDONLY | operating_systems.current.open_flags
+            )
         else:  # under its staged or final name, after a check that its dataset was not replaced
             with shard.open_checked(lambda: shard.call_with_name(source.path, open_raw)) as raw:
                 self._fd = os.dup(raw.fileno())
@@ -233,7 +235,7 @@ class LocalRandomAccessFile(RandomAccessFile):
         done = 0
         while done < len(view):
             try:
-                n = system.current.read_at(self._fd, view[done:], begin + done)
+                n = operating_systems.current.read_at(self._fd, view[done:], begin + done)
             except OSError as error:
                 raise OSError(error.errno, f"{error.strerror}, at byte {begin + done}", self.path) from error
             if n == 0:

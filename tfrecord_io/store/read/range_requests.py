@@ -2,7 +2,7 @@
 
 Requests run on fsspec's event loop, where they can be cancelled; a thread blocked in a call could not be.
 
-Tests: tests/store/read/test_range_reader.py and tests/store/copies/test_copy_files_stores.py.
+Tests: tests/store/read/test_ranges_ahead.py and tests/store/copies/test_copy_files_stores.py.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from tfrecord_io.store.filesystem.remote import FsspecFileSystem
     from tfrecord_io.store.read.file_object import CallerFile
     from tfrecord_io.store.read.pipe import Pipe
-    from tfrecord_io.store.read.range_reader import RangeReader, Window
     from tfrecord_io.store.read.range_requests import RemoteObject
+    from tfrecord_io.store.read.ranges_ahead import RangeReader, Window
 
 
 SMALL_BYTES = 8 * MIB  # of a file that is read by one request
@@ -486,7 +486,7 @@ class Source:
         """
         if self.remote is None:
             return self.open()
-        from tfrecord_io.store.read.range_reader import RangeReader, Window  # imports fsspec
+        from tfrecord_io.store.read.ranges_ahead import RangeReader, Window  # imports fsspec
 
         readers: list[RangeReader] = []
         window = Window(iter(readers), most=most)
@@ -500,7 +500,7 @@ class Source:
         remote = self._remote_object()
         if remote is None:
             return None
-        from tfrecord_io.store.read.range_reader import RangeReader  # imports fsspec
+        from tfrecord_io.store.read.ranges_ahead import RangeReader  # imports fsspec
 
         end = (self.size or 0) if self.span is None else self.span[1]
         return RangeReader(remote, end, window, self._open_sequential, begin=self.begin)

@@ -1,6 +1,6 @@
 """Local files that are written atomically.
 
-Tests: tests/store/write/test_publication.py and tests/write/test_side_by_side.py.
+Tests: tests/store/write/test_publication.py and tests/write/test_parallel_sequences.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from tfrecord_io.base import Remark, quiet_at_exit, undo_after
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile, exists_error
 
@@ -32,7 +32,7 @@ def open_local(
     """
     target = os.path.realpath(path) if os.path.islink(path) else path
     try:
-        status = os.stat(system.current.full_name(path))
+        status = os.stat(operating_systems.current.full_name(path))
     except FileNotFoundError:
         status = None
     if status is None:
@@ -48,7 +48,7 @@ def open_local(
     if not stat.S_ISREG(status.st_mode) or descriptor is not None:
         return FileObjectOutput(open(path, "wb", buffering=0), path, owned=True)
     try:
-        system.current.check_writable(target)
+        operating_systems.current.check_writable(target)
     except FileNotFoundError:
         pass  # it has been removed meanwhile
     except PermissionError as error:
@@ -85,8 +85,8 @@ class LocalOutput(OutputFile):
         try:
             model = replaced or model
             mode = 0o666 if model is None else 0o600  # until it has the other's: what is private stays private
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | system.current.open_flags
-            self._fd = os.open(system.current.full_name(self._temporary), flags, mode)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | operating_systems.current.open_flags
+            self._fd = os.open(operating_systems.current.full_name(self._temporary), flags, mode)
         except FileNotFoundError as error:
             text = f"the directory '{self._directory or '.'}' does not exist"
             raise FileNotFoundError(errno.ENOENT, text, path) from error
@@ -100,7 +100,7 @@ class LocalOutput(OutputFile):
             self.is_open = True
             self.replaces = replaced is not None
             if model is not None:
-                system.current.give_ownership(self._fd, model)
+                operating_systems.current.give_ownership(self._fd, model)
         except BaseException as error:
             undo_after(error, self.discard, self.path)
             if isinstance(error, OSError):
@@ -111,7 +111,7 @@ class LocalOutput(OutputFile):
     def _write(self, piece: memoryview) -> int:
         n = os.write(self._fd, piece)
         if (end := self.offset + n) - self._syncing >= _SYNC_STEP:
-            system.current.begin_sync(self._fd, self._syncing, end - self._syncing)
+            operating_systems.current.begin_sync(self._fd, self._syncing, end - self._syncing)
             self._syncing = end
         return n
 
@@ -127,9 +127,9 @@ class LocalOutput(OutputFile):
         try:
             self._finish()
             if self._exclusive:
-                system.current.publish_new(self._temporary, self._target)
+                operating_systems.current.publish_new(self._temporary, self._target)
             else:
-                system.current.replace(self._temporary, self._target)
+                operating_systems.current.replace(self._temporary, self._target)
         except FileExistsError:
             raise exists_error(self.path) from None
         except OSError as error:
@@ -137,7 +137,7 @@ class LocalOutput(OutputFile):
         if not self._syncs_name:
             return
         try:
-            system.current.sync_directory(self._directory or ".")
+            operating_systems.current.sync_directory(self._directory or ".")
         except OSError as error:
             failure = OSError(error.errno, error.strerror, self.path)
             self._after.add_to(failure)
@@ -148,7 +148,7 @@ class LocalOutput(OutputFile):
             self._close()
         finally:
             with suppress(FileNotFoundError):
-                os.unlink(system.current.full_name(self._temporary))
+                os.unlink(operating_systems.current.full_name(self._temporary))
 
     def _close(self) -> None:
         fd, self._fd = self._fd, -1

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Self
 
 from tfrecord_io.base import StorageOptions
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.paths.file_names import FileName
@@ -123,14 +123,14 @@ class _LocalFolder(NewFolder):
     def commit(self) -> None:
         try:
             with _errors_of(self._target):
-                system.current.sync_folder(self._temporary)
-            system.current.rename_folder(self._temporary, self._target)
+                operating_systems.current.sync_folder(self._temporary)
+            operating_systems.current.rename_folder(self._temporary, self._target)
         except OSError as error:
             self.discard()
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise FileExistsError(errno.EEXIST, _EXISTS, self._target) from error
             raise
-        system.current.sync_directory(os.path.dirname(self._target))
+        operating_systems.current.sync_directory(os.path.dirname(self._target))
 
     def discard(self) -> None:
         shutil.rmtree(self._temporary, ignore_errors=True)

@@ -1,6 +1,6 @@
 """The earlier files of a dataset, to be removed by a writer once its manifest has replaced the earlier one.
 
-Tests: tests/store/write/test_change.py.
+Tests: tests/store/write/test_write_modes.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from tfrecord_io.base import counted, printable, warn
 from tfrecord_io.store.filesystem.interface import Entry
 from tfrecord_io.store.paths.file_names import FileName, Kind, ShardName
-from tfrecord_io.store.write.place import Place, version_of
+from tfrecord_io.store.write.commit_place import Place, version_of
 
 _LISTED_ALONE = 4  # folders
 

@@ -11,7 +11,7 @@ Where the shards wait until then follows from their names:
   that readers refuse.
 
 A writer killed before the manifest is replaced leaves the old dataset, one killed after it the new one; `tfr clean`
-removes what is left. `tfrecord_io.store.write.place` has what makes the replacement one step.
+removes what is left. `tfrecord_io.store.write.commit_place` has what makes the replacement one step.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from tfrecord_io.store.paths.path_search import list_directory, other_files, rec
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.paths.sniff_files import readable_files_with_records
 from tfrecord_io.store.read.source import ManifestFile, Source
-from tfrecord_io.store.write.change import Change, Rules, Unite, change_of
+from tfrecord_io.store.write.commit_place import Place
+from tfrecord_io.store.write.commit_place_local import LocalPlace
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.place import Place
-from tfrecord_io.store.write.place_local import LocalPlace
+from tfrecord_io.store.write.write_modes import Change, Rules, Unite, change_of
 
 _REPLACED = Remark.published("what was written now was published, and has been replaced since")
 _MOST_ROUNDS = 8  # of files that are stored or copied, each after a look at the manifest
@@ -66,7 +66,7 @@ def place_of(fs: FileSystem, directory: str, stem: str) -> Place:
     """The `Place` of the dataset `stem`; `directory` ends with a slash."""
     manifest = directory + FileName.manifest(stem)
     if is_remote(fs):
-        from tfrecord_io.store.write.place_remote import remote_place  # imports fsspec
+        from tfrecord_io.store.write.commit_place_remote import remote_place  # imports fsspec
 
         return remote_place(fs, directory, manifest)
     return LocalPlace(fs, directory, manifest)

@@ -24,11 +24,11 @@ from tfrecord_io.store.paths.manifest import Manifest
 from tfrecord_io.store.paths.manifest_parts import ask_again
 from tfrecord_io.store.paths.resolve_output import NamedShards
 from tfrecord_io.store.read.source import ManifestFile, ManifestVersion, Source, Sources
-from tfrecord_io.store.write.change import OVERTAKEN, ChangeById, Rules
+from tfrecord_io.store.write.commit_place import Place
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.place import Place
 from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
+from tfrecord_io.store.write.write_modes import OVERTAKEN, ChangeById, Rules
 
 T = TypeVar("T")
 

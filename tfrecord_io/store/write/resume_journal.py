@@ -26,7 +26,7 @@ from typing import Any
 from tfrecord_io.base import StorageOptions, hide_secrets, printable
 from tfrecord_io.bytes import crc32c
 from tfrecord_io.errors import CorruptRecordError, ReplacedError
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.store.filesystem.locate import Location
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
@@ -171,7 +171,7 @@ class ResumeJournal:
             return
         with ExitStack() as lock:
             try:
-                lock.enter_context(system.current.lock_file(directory + self._name))
+                lock.enter_context(operating_systems.current.lock_file(directory + self._name))
             except (BlockingIOError, FileNotFoundError) as error:
                 raise OSError(errno.EBUSY, _AT_WORK, self.path) from error
             yield

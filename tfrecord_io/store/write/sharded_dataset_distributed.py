@@ -30,9 +30,9 @@ from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.write.atomic import open_named
 from tfrecord_io.store.write.atomic_local import LocalOutput
-from tfrecord_io.store.write.change import Change, Whole
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication, WrittenShard, place_of
+from tfrecord_io.store.write.write_modes import Change, Whole
 
 JOB_DIGITS = 8  # of an id, that all attempts of a writing share
 

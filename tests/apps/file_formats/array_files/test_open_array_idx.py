@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tfrecord_io.apps.file_formats.array_files.open_array import idx_array, idx_name
-from tfrecord_io.bytes.format.file_formats import FORMATS
+from tfrecord_io.bytes.format.known_formats import FORMATS
 from tfrecord_io.errors import DecodeError
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.apps.file_formats.format_of_path import files_of_shards
+from tfrecord_io.apps.file_formats.choose_formats import files_of_shards
 from tfrecord_io.apps.file_formats.tables import table_shards
 from tfrecord_io.store.paths.expand_braces import expand_braces
 

@@ -9,15 +9,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.bytes import Array, ColumnBuffers, Kind, Layout, ShapeSource
-from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bytes_values, fixed_width
-from tfrecord_io.columns.arrow.encode.encode_plan import (
-    WritePlan,
-    float32_values,
-    int64_values,
-    number_cells,
-    refuse_invalid,
-)
+from tfrecord_io.bytes import Array, ColumnBuffers, Dtype, Kind, Layout, ShapeSource
+from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bytes_values, fixed_width, offsets_of
+from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan
+from tfrecord_io.columns.arrow.encode.lossless_values import float32_values, int64_values, refuse_invalid
 from tfrecord_io.columns.arrow.encodings.tensor_encoding import TensorEncoding, tensor_encoding
 from tfrecord_io.columns.arrow.flatten import (
     Rows,
@@ -232,3 +227,19 @@ def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
         return [np.array(plain[row], object) for row in present.tolist()]
     at = rows.offsets.tolist()
     return [plain[at[row] : at[row + 1]] for row in present.tolist()]
+
+
+def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
+    """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
+    element = Dtype.of_arrow(values.type)
+    numbers = ArrayBuffers(values).numbers
+    data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
+    if rows.offsets is None:
+        if rows.valid is not None:
+            data = data.reshape(-1, element.itemsize)[rows.valid].reshape(-1)
+        offsets = np.arange(len(data) // element.itemsize + 1) * element.itemsize
+        return TensorValues(element, data, offsets=offsets, shapes=(), valid=rows.valid)
+    lengths = np.diff(rows.offsets) if rows.valid is None else np.diff(rows.offsets)[rows.valid]
+    return TensorValues(
+        element, data, offsets=offsets_of(lengths) * element.itemsize, shapes=lengths[:, None], valid=rows.valid
+    )

@@ -20,7 +20,8 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, MIB, MessageType, Task, WriteOptions, for_cli
 from tfrecord_io.bytes import ColumnBuffers, Engine, FrameHeader, Layout, get_engine
 from tfrecord_io.columns.arrow.buffers import is_same_memory, value_bytes
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding, WritePlan, plan_writing, refuse_invalid_categories
+from tfrecord_io.columns.arrow.encode.encode_plan import WritePlan, plan_writing
+from tfrecord_io.columns.arrow.encode.lossless_values import Rounding, refuse_invalid_categories
 from tfrecord_io.columns.schema.column_features import LIST, Leaf
 from tfrecord_io.columns.schema.embedded import dictionary_at, embedded_dictionaries, embedded_schema, pack
 from tfrecord_io.columns.schema.tensor_types import IMAGE_ENCODINGS, TENSOR_ENCODINGS, encoding_rules, written_encodings

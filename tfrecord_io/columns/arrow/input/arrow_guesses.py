@@ -21,7 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.base import LIMITS, printable
 from tfrecord_io.columns.arrow.input.array_likes import imported_module, is_object_dtype, is_series
 from tfrecord_io.columns.arrow.input.no_arrow_form import inside, no_arrow_form, refused_dtypes
-from tfrecord_io.columns.arrow.input.time_zones import check_zone, is_named
+from tfrecord_io.columns.arrow.input.unstorable_time_zones import check_zone, is_named
 from tfrecord_io.columns.schema.types import is_list_like, types_within
 from tfrecord_io.errors import EncodeError
 

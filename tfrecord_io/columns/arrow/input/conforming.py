@@ -17,7 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.base import WriteOptions, and_more, counted, printable, warn
 from tfrecord_io.bytes import ShapeSource
 from tfrecord_io.columns.arrow.buffers import empty_batch
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
+from tfrecord_io.columns.arrow.encode.lossless_values import Rounding
 from tfrecord_io.columns.arrow.image_encoding import arrays_schema
 from tfrecord_io.columns.arrow.input.batch_source import BatchSource
 from tfrecord_io.columns.arrow.input.from_arrays import check_name, map_types

@@ -30,7 +30,7 @@ from tfrecord_io.columns.arrow.input.array_likes import (
 from tfrecord_io.columns.arrow.input.arrow_guesses import refuse_mixture, refuse_times_among_others
 from tfrecord_io.columns.arrow.input.masked_cells import unmask_column
 from tfrecord_io.columns.arrow.input.no_arrow_form import no_arrow_form
-from tfrecord_io.columns.arrow.input.time_zones import refuse_lost_zone, restore_zone
+from tfrecord_io.columns.arrow.input.unstorable_time_zones import refuse_lost_zone, restore_zone
 from tfrecord_io.columns.arrow.plain_values import array_of_values, native, plain_array
 from tfrecord_io.columns.arrow.row_fault import first_failing
 from tfrecord_io.columns.schema.types import is_list_like, map_fields, replace_fields, types_within, value_type

@@ -28,7 +28,7 @@ from tfrecord_io.columns.arrow.input.from_arrays import (
 from tfrecord_io.columns.arrow.input.masked_cells import unmask_column
 from tfrecord_io.columns.arrow.input.no_arrow_form import no_arrow_form
 from tfrecord_io.columns.arrow.input.tensor_cast import Tensors
-from tfrecord_io.columns.arrow.input.time_zones import refuse_lost_zone, restore_zone, zone_of
+from tfrecord_io.columns.arrow.input.unstorable_time_zones import refuse_lost_zone, restore_zone, zone_of
 from tfrecord_io.columns.arrow.periods_and_intervals import (
     categories_as_json,
     categories_to_text,

@@ -12,7 +12,7 @@ from pyarrow import types as t
 
 from tfrecord_io.columns.arrow.buffers import bitmap_buffer, bitmap_of, list_array, struct_fields
 from tfrecord_io.columns.arrow.casts import plain_layout
-from tfrecord_io.columns.arrow.encode.encode_plan import Rounding
+from tfrecord_io.columns.arrow.encode.lossless_values import Rounding
 from tfrecord_io.columns.arrow.flatten import Rows, cut_lists
 from tfrecord_io.columns.arrow.input.tensor_cast import tensor_cast
 from tfrecord_io.columns.arrow.nested_to_features import first_null, misplaced_null

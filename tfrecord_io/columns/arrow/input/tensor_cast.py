@@ -22,7 +22,7 @@ from tfrecord_io.bytes import Array, Dtype
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers, bitmap_buffer, bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.columns.arrow.casts import number_array
 from tfrecord_io.columns.arrow.decode.lists import wrap
-from tfrecord_io.columns.arrow.encode.encode_plan import number_cells
+from tfrecord_io.columns.arrow.encode.encode_columns import number_cells
 from tfrecord_io.columns.arrow.flatten import Rows, flatten
 from tfrecord_io.columns.arrow.plain_values import native, plain_array
 from tfrecord_io.columns.arrow.tensor_values import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.rows.arrays import representation as module
-from tfrecord_io.rows.arrays.representation import Blocks, number_columns
+from tfrecord_io.rows.arrays import stacked_or_ragged as module
+from tfrecord_io.rows.arrays.stacked_or_ragged import Blocks, number_columns
 
 
 def test_only_numbers_that_need_it_are_copied() -> None:

@@ -2,7 +2,7 @@
 
 `TableRepresentation` takes record batches, and returns a dict of arrays by name as the options of the call ask.
 
-Tests: tests/rows/arrays/test_representation_layouts.py.
+Tests: tests/rows/arrays/test_stacked_or_ragged_layouts.py.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tfrecord_io.columns import Column, Dense, Ragged, RowFault, TensorLists, em
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError
 from tfrecord_io.rows.arrays.array_budget import ArrayBudget
 from tfrecord_io.rows.arrays.array_options import ColumnLayout, Layouts, RepresentationOptions
-from tfrecord_io.rows.arrays.image_decoding import RawImageDecoder, image_decoder, stack_equal
+from tfrecord_io.rows.arrays.image_arrays import RawImageDecoder, image_decoder, stack_equal
 from tfrecord_io.rows.arrays.shared_images import Groups
 from tfrecord_io.rows.arrays.sparse_matrices import SparseMatrix, csr_matrix, matrix_indices, sparse_matrices
 

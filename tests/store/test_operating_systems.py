@@ -22,8 +22,8 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.base.background import Task
-from tfrecord_io.store import system
-from tfrecord_io.store.system import WindowsSystem
+from tfrecord_io.store import operating_systems
+from tfrecord_io.store.operating_systems import WindowsSystem
 
 MISSING = ("preadv", "pread", "posix_fadvise", "fchmod", "fchown", "link", "O_CLOEXEC", "O_DIRECTORY", "O_NONBLOCK")
 TABLE = pa.table({"id": pa.array(range(1000)), "name": [f"n{i}" for i in range(1000)]})
@@ -61,7 +61,7 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> Iterator[Msvcrt]:
     monkeypatch.setitem(sys.modules, "fcntl", None)
     for name in MISSING:
         monkeypatch.delattr(os, name)
-    with system.use(WindowsSystem(calls)):
+    with operating_systems.use(WindowsSystem(calls)):
         yield calls
     assert not calls.holders, "a lock is held for ever"
 
@@ -160,20 +160,20 @@ def test_a_locked_directory_is_not_removed_and_the_lock_is_of_the_one_that_is_th
     path.mkdir()
 
     def take() -> None:
-        with system.current.lock_directory(str(path)) as locked:
+        with operating_systems.current.lock_directory(str(path)) as locked:
             assert locked
             with pytest.raises(BlockingIOError):
-                system.current.remove_directory(str(path))
+                operating_systems.current.remove_directory(str(path))
             taken.set()
 
     with ThreadPoolExecutor(1) as pool:
-        with system.current.lock_directory(str(path)):
+        with operating_systems.current.lock_directory(str(path)):
             waiting = pool.submit(take)
             assert not taken.wait(0.05)
             path.rename(tmp_path / "removed")
             path.mkdir()
         waiting.result()
-    system.current.remove_directory(str(path))
+    operating_systems.current.remove_directory(str(path))
     assert not path.exists()
 
 
@@ -183,7 +183,7 @@ def test_one_writer_at_a_time_has_the_lock_of_a_directory(
     inside, most = [0], [0]
 
     def work(_: int) -> None:
-        with system.current.lock_directory(str(tmp_path)) as locked:
+        with operating_systems.current.lock_directory(str(tmp_path)) as locked:
             assert locked
             inside[0] += 1
             most[0] = max(most[0], inside[0])
@@ -204,10 +204,10 @@ def test_the_lock_of_a_file_does_not_wait(windows: Msvcrt, tmp_path: Path) -> No
     path = tmp_path / "journal"
     path.write_bytes(b"{}")
     with ExitStack() as first:
-        first.enter_context(system.current.lock_file(str(path)))
-        with pytest.raises(BlockingIOError), system.current.lock_file(str(path)):
+        first.enter_context(operating_systems.current.lock_file(str(path)))
+        with pytest.raises(BlockingIOError), operating_systems.current.lock_file(str(path)):
             raise AssertionError
-    with system.current.lock_file(str(path)):
+    with operating_systems.current.lock_file(str(path)):
         pass
 
 
@@ -218,13 +218,13 @@ def test_threads_read_at_their_own_offsets(windows: Msvcrt, tmp_path: Path) -> N
 
     def read(begin: int) -> bool:
         piece = bytearray(4096)
-        n = system.current.read_at(fd, memoryview(piece), begin)
+        n = operating_systems.current.read_at(fd, memoryview(piece), begin)
         return piece[:n] == data[begin : begin + 4096]
 
     try:
         with ThreadPoolExecutor(8) as pool:
             assert all(pool.map(read, range(0, (1 << 20) + 1, 1000)))
-        assert system.current.read_at(fd, memoryview(bytearray(8)), 1 << 20) == 0
+        assert operating_systems.current.read_at(fd, memoryview(bytearray(8)), 1 << 20) == 0
     finally:
         os.close(fd)
 
@@ -234,7 +234,7 @@ class TestReplacedFiles:
 
     @pytest.fixture(autouse=True)
     def _small(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(system, "_LARGE", 1000)
+        monkeypatch.setattr(operating_systems, "_LARGE", 1000)
 
     @staticmethod
     def replace(folder: Path) -> tuple[Path, int]:
@@ -242,7 +242,7 @@ class TestReplacedFiles:
         before = len(os.listdir("/proc/self/fd"))
         (folder / "old").write_bytes(b"old" * 1000)
         (folder / "new").write_bytes(b"new")
-        system.current.replace(str(folder / "new"), str(folder / "old"))
+        operating_systems.current.replace(str(folder / "new"), str(folder / "old"))
         for _ in range(500):
             if (more := len(os.listdir("/proc/self/fd")) - before) == 0:
                 break
@@ -259,7 +259,9 @@ class TestReplacedFiles:
 
         start = Task.start
         monkeypatch.setattr(Task, "start", noted)
-        monkeypatch.setattr(system, "_REPLACES_OPEN_FILES", (system._filesystem(tmp_path.stat().st_dev),))
+        monkeypatch.setattr(
+            operating_systems, "_REPLACES_OPEN_FILES", (operating_systems._filesystem(tmp_path.stat().st_dev),)
+        )
         path, more = self.replace(tmp_path)
         assert (path.read_bytes(), more, closed) == (b"new", 0, [b"old" * 1000])
 
@@ -280,17 +282,17 @@ class TestReplacedFiles:
         (tmp_path / "b").write_bytes(b"new")
         with monkeypatch.context() as patch:
             patch.setattr(os, "open", refused)
-            system.current.replace(str(tmp_path / "b"), str(tmp_path / "a"))
+            operating_systems.current.replace(str(tmp_path / "b"), str(tmp_path / "a"))
         assert (tmp_path / "a").read_bytes() == b"new"
 
     def test_other_filesystems_get_no_open_file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """NFS and FUSE rename an open file first, so that for a moment no file has its name."""
         (tmp_path / "a").write_bytes(b"old" * 1000)
         for kind in (b"nfs4", b"fuse.sshfs", b""):
-            monkeypatch.setattr(system, "_filesystem", lambda _, kind=kind: kind)
-            assert system._opened_if_large(str(tmp_path / "a"), 0) is None
+            monkeypatch.setattr(operating_systems, "_filesystem", lambda _, kind=kind: kind)
+            assert operating_systems._opened_if_large(str(tmp_path / "a"), 0) is None
 
     @pytest.mark.skipif(sys.platform != "linux", reason="/proc/self/mountinfo")
     def test_the_type_of_a_filesystem(self) -> None:
-        assert system._filesystem(os.stat("/proc").st_dev) == b"proc"
-        assert system._filesystem(os.makedev(4095, 1)) == b""
+        assert operating_systems._filesystem(os.stat("/proc").st_dev) == b"proc"
+        assert operating_systems._filesystem(os.makedev(4095, 1)) == b""

@@ -18,7 +18,7 @@ from tfrecord_io.store.paths import manifest
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import Manifest, format_manifest, parse_manifest
 from tfrecord_io.store.read.source import ManifestFile
-from tfrecord_io.store.write.place import Place
+from tfrecord_io.store.write.commit_place import Place
 from tfrecord_io.store.write.publication import place_of
 
 

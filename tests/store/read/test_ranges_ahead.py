@@ -16,10 +16,10 @@ from limited import set_limits
 from servers import Bucket, Web
 from tfrecord_io.base import StorageOptions
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read import range_reader
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
-from tfrecord_io.store.read.range_reader import RangeReader, Window
+from tfrecord_io.store.read import ranges_ahead
+from tfrecord_io.store.read.files_ahead import SourcePrefetcher
 from tfrecord_io.store.read.range_requests import RemoteObject
+from tfrecord_io.store.read.ranges_ahead import RangeReader, Window
 
 MIB = 1 << 20
 
@@ -73,7 +73,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
     set_limits(patch, first_range_bytes=10, stream_range_bytes=20, largest_range_bytes=40, pending_range_bytes=200)
-    patch.setattr(range_reader, "_KEPT_START_BYTES", 50)
+    patch.setattr(ranges_ahead, "_KEPT_START_BYTES", 50)
 
 
 def read(raw: Any, size: int) -> bytes:

@@ -20,7 +20,7 @@ from running_threads import ends_by_ctrl_c, running, tasks_until_ctrl_c
 from tfrecord_io.store.write.atomic_local import LocalOutput
 from tfrecord_io.store.write.output_file import OutputFile
 from tfrecord_io.store.write.publication import Publication
-from tfrecord_io.write.side_by_side import open_at_a_time, side_by_side
+from tfrecord_io.write.parallel_sequences import open_at_a_time, side_by_side
 
 THREADS = st.sampled_from([1, 2, 3, 4, 8])
 Key = tuple[int, int]

@@ -1,6 +1,6 @@
 """Pixels of encoded images, as `tfrecord_io.image` declares them: decoded, turned, converted and resized.
 
-Tests: tests/rows/arrays/test_image_decoding.py and tests/apps/views/test_media.py.
+Tests: tests/rows/arrays/test_image_arrays.py and tests/apps/views/test_media.py.
 """
 
 from __future__ import annotations

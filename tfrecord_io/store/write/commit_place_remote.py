@@ -34,8 +34,8 @@ from tfrecord_io.store.paths.manifest_parts import PartGoneError, ask_again
 from tfrecord_io.store.paths.path_search import list_directory
 from tfrecord_io.store.read.source import ManifestFile
 from tfrecord_io.store.write.atomic_remote import UploadMemory, error_code, insert_object, open_remote
+from tfrecord_io.store.write.commit_place import NextManifest, Place, version_of
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.place import NextManifest, Place, version_of
 
 _PENDING_BYTES = 256 * MIB  # of parts, of all shards of a dataset; it has those that wait, too
 _TRIES = 40  # of a claim

@@ -24,12 +24,12 @@ from records import blobs, example, int64s, written
 from rounds import rounds
 from sample_images import image_of, mask, png_of_16_bits, saved
 from strategies import sequence_example
+from tfrecord_io.columns.arrow.image_decoder import PixelReader, jpeg_decoder
 from tfrecord_io.columns.arrow.output.to_numpy import Dense
-from tfrecord_io.columns.arrow.pixel_reader import PixelReader, jpeg_decoder
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.columns.schema.image_form import image_form
 from tfrecord_io.rows.arrays.array_options import ColumnLayout
-from tfrecord_io.rows.arrays.image_decoding import ImageDecoder
+from tfrecord_io.rows.arrays.image_arrays import ImageDecoder
 
 Image = pytest.importorskip("PIL.Image")
 ImageOps = pytest.importorskip("PIL.ImageOps")

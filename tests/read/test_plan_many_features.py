@@ -13,7 +13,7 @@ import tfrecord_io as tfr
 from strategies import int64s, sequence_example
 from tfrecord_io.base import Limits, ReadOptions
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.read import many_features
+from tfrecord_io.read import plan_many_features
 from tfrecord_io.read.call_source import CallSource
 from tfrecord_io.read.scan_rows import ScanRows
 
@@ -30,8 +30,8 @@ TENSORS |= {f"t{at}/shape": [2, 3] for at in range(4)} | {f"t{at}/dtype": b"int1
 @pytest.fixture(autouse=True)
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of eight features have very many."""
-    monkeypatch.setattr(many_features, "_WIDE", 10)
-    monkeypatch.setattr(many_features, "_PART", 4)
+    monkeypatch.setattr(plan_many_features, "_WIDE", 10)
+    monkeypatch.setattr(plan_many_features, "_PART", 4)
 
 
 def write(path: Path, *records: bytes, **keywords: Any) -> Path:
@@ -47,7 +47,7 @@ def dataset(path: Any, first_files: int | None = 8, **keywords: Any) -> Any:
 
 def planned_in_parts(path: Any, **keywords: Any) -> Any:
     found = dataset(path, None, **keywords)
-    return many_features.plan_many_features(
+    return plan_many_features.plan_many_features(
         found.sources, ReadOptions(**keywords).of_scan, ReadOptions(**keywords).selection
     )
 

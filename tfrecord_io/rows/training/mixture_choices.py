@@ -3,7 +3,7 @@
 As the seed determines the sequence, a position in it is enough to go on from there, and workers share the sequence as
 they share the rows of files.
 
-Tests: tests/rows/training/test_choices.py.
+Tests: tests/rows/training/test_mixture_choices.py.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from tfrecord_io.store.filesystem.interface import LocalFileSystem
 from tfrecord_io.store.paths.manifest import Manifest, Txn
 from tfrecord_io.store.paths.resolve_output import Output
 from tfrecord_io.store.read.source import ManifestFile
-from tfrecord_io.store.write.change import Append, Change, Overwrite, ReplaceFolders, Rules, Whole, change_of
 from tfrecord_io.store.write.old_files import OldFiles
 from tfrecord_io.store.write.publication import Publication, place_of
 from tfrecord_io.store.write.replacement import NewShard, ReplaceShards
+from tfrecord_io.store.write.write_modes import Append, Change, Overwrite, ReplaceFolders, Rules, Whole, change_of
 from tfrecord_io.write.schema_union import SchemaUnion
 
 MOST_ATTRIBUTES = 18

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.paths import manifest_files
 
 
@@ -96,7 +96,7 @@ def test_another_manifest_is_seen(in_parts: Path, put_beside: Callable[[Path], N
 
 
 def test_the_mark_goes_before_the_other_manifest_comes(in_parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    replaced, replace = [], system.current.replace
+    replaced, replace = [], operating_systems.current.replace
 
     def stop_at(source: str, target: str) -> None:
         replaced.append(os.path.basename(target))
@@ -104,7 +104,7 @@ def test_the_mark_goes_before_the_other_manifest_comes(in_parts: Path, monkeypat
             raise OSError(errno.EIO, "broken", target)
         replace(source, target)
 
-    monkeypatch.setattr(system.current, "replace", stop_at)
+    monkeypatch.setattr(operating_systems.current, "replace", stop_at)
     with pytest.raises(OSError, match="broken"):
         tfr.write_tfrecord({"x": [7, 8]}, in_parts / "train@*", mode="append")
     assert replaced[0] == "_MANIFEST.json"
@@ -124,7 +124,7 @@ def test_the_mark_is_that_of_one_directory(in_parts: Path, monkeypatch: pytest.M
 
 
 def test_a_filesystem_without_locks_has_no_mark(in_parts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(type(system.current), "_lock", lambda *_, **__: False)
+    monkeypatch.setattr(type(operating_systems.current), "_lock", lambda *_, **__: False)
     with pytest.raises(OSError, match="has no locks"):
         write_by_name(in_parts)
     assert not [*in_parts.glob("_MANIFEST-*")]

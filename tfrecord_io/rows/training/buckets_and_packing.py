@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tfrecord_io.bytes import Array, get_engine
 from tfrecord_io.columns import ArrayBuffers, Column
-from tfrecord_io.rows.arrays.representation import BatchForm
+from tfrecord_io.rows.arrays.stacked_or_ragged import BatchForm
 from tfrecord_io.rows.training.iter_options import IterOptions
 
 

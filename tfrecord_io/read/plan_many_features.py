@@ -4,7 +4,7 @@ A decoder that finds 10^5 features takes 250 MB, whatever they hold. What is inf
 one but its companions, so the first records are split: each part has the entries of some features, with which the read
 is planned as if the records had no more.
 
-Tests: tests/read/test_many_features.py.
+Tests: tests/read/test_plan_many_features.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tfrecord_io.columns import Schema
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.first_values import FirstRecords
-from tfrecord_io.read.inference import SAMPLE_BYTES
+from tfrecord_io.read.infer_from_sample import SAMPLE_BYTES
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.saved_schema import find_saved_schema
 from tfrecord_io.read.scan import ResolvedSchema, Scan

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from running_threads import running
-from tfrecord_io.store.read import read_ahead
+from tfrecord_io.store.read import blocks_ahead
 from tfrecord_io.store.read.block_reader import Block
-from tfrecord_io.store.read.read_ahead import ReadAhead
+from tfrecord_io.store.read.blocks_ahead import ReadAhead
 
 
 class Stream:
@@ -57,7 +57,7 @@ def test_all_bytes_come_in_order_however_they_are_consumed(
     data: bytes, most: int, size: int, head: int, wishes: list[int]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(read_ahead, "_SPLIT_RECORD_BYTES", head)
+        patch.setattr(blocks_ahead, "_SPLIT_RECORD_BYTES", head)
         assert read_all(ReadAhead(Stream(data, most), size), wishes) == data
 
 

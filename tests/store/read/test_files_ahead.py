@@ -10,7 +10,7 @@ import pytest
 
 from servers import Web
 from tfrecord_io.store.paths.resolve import resolve_inputs
-from tfrecord_io.store.read.prefetch import SourcePrefetcher
+from tfrecord_io.store.read.files_ahead import SourcePrefetcher
 from tfrecord_io.store.read.source import Source
 
 

@@ -1,4 +1,4 @@
-"""Tests of rows/training/choices.py: sequences of choices, without rows."""
+"""Tests of rows/training/mixture_choices.py: sequences of choices, without rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tfrecord_io.rows.training.choices import Choices
+from tfrecord_io.rows.training.mixture_choices import Choices
 
 WEIGHTS = (0.5, 0.3, 0.2)
 

@@ -1,4 +1,4 @@
-"""Tests of rows/training/classes.py: groups of rows, of columns that are made by hand."""
+"""Tests of rows/training/label_classes.py: groups of rows, of columns that are made by hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import tfrecord_io as tfr
 from tfrecord_io.columns.arrow.row_fault import RowFault
 from tfrecord_io.rows.arrays.rows_by_number import PartLookup
-from tfrecord_io.rows.training.classes import find_classes
+from tfrecord_io.rows.training.label_classes import find_classes
 
 
 class ColumnLookup:

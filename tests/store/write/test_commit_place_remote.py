@@ -21,8 +21,8 @@ from servers import Bucket, around_requests
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths import manifest, manifest_files
 from tfrecord_io.store.paths.manifest import Manifest
-from tfrecord_io.store.write import place_remote
-from tfrecord_io.store.write.place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
+from tfrecord_io.store.write import commit_place_remote
+from tfrecord_io.store.write.commit_place_remote import AzurePlace, ClaimedPlace, GcsPlace, S3Place, remote_place
 
 
 def write(bucket: Bucket, value: int, name: str = "d/", **keywords: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_writer_that_others_precede_reads_no_part_at_each_try(
     """Else each of its tries would take longer than those of writers that have just begun, which precede it again."""
     for name, most in {"many": 4, "tail": 8}.items():
         monkeypatch.setattr(manifest_files.SIZES, name, most)
-    monkeypatch.setattr(place_remote, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(commit_place_remote, "_FIRST_PAUSE", 0.001)
     other = {**s3.storage_options, "default_cache_type": "none"}  # a filesystem and a loop of its own
     for value in range(6):
         write(s3, value, mode="append")
@@ -326,7 +326,7 @@ def test_claims_keep_writers_apart() -> None:
 
 
 def test_a_claim_that_was_left_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tfrecord_io.store.write.place_remote._TRIES", 2)
+    monkeypatch.setattr("tfrecord_io.store.write.commit_place_remote._TRIES", 2)
     fs = Shared()
     tfr.write_tfrecord({"x": [1]}, "/left/d/", filesystem=fs)
     fs.pipe_file("/left/d/_APPEND-part/0123456789abcdef.claim", b"")

@@ -16,9 +16,9 @@ from tfrecord_io.base import LIMITS, StorageOptions, and_more, cpu_count, ordere
 from tfrecord_io.bytes import ForeignFile
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.store.paths.directory import Directory
 from tfrecord_io.store.paths.file_names import FileName, Kind, natural_key
 from tfrecord_io.store.paths.resolve_output import OtherSuffix
+from tfrecord_io.store.paths.small_files import Directory
 from tfrecord_io.store.paths.sniff_files import MOST_CHECKED
 from tfrecord_io.store.read.source import Source
 

@@ -1,6 +1,6 @@
 """A local directory to which a dataset is published.
 
-Tests: tests/store/write/test_publication.py and tests/store/write/test_place.py.
+Tests: tests/store/write/test_publication.py and tests/store/write/test_commit_place.py.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 from tfrecord_io.base import Remark
-from tfrecord_io.store import system
+from tfrecord_io.store import operating_systems
 from tfrecord_io.store.filesystem.directories import create_directories
 from tfrecord_io.store.filesystem.interface import FileSystem
 from tfrecord_io.store.paths.file_names import FileName
 from tfrecord_io.store.paths.manifest import Manifest, Upkeep
 from tfrecord_io.store.read.source import ManifestFile, read_manifest
 from tfrecord_io.store.write.atomic_local import LocalOutput, open_local
+from tfrecord_io.store.write.commit_place import Place
 from tfrecord_io.store.write.output_file import OutputFile
-from tfrecord_io.store.write.place import Place
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -73,7 +73,7 @@ class LocalPlace(Place):
     @_recreate_directory
     def _lock(self, stack: ExitStack) -> bool:
         """Lock the directory until the stack is closed; False if its filesystem has no locks."""
-        return stack.enter_context(system.current.lock_directory(os.path.dirname(self._name) or "."))
+        return stack.enter_context(operating_systems.current.lock_directory(os.path.dirname(self._name) or "."))
 
     def read(self) -> Manifest | None:
         return self._written or super().read()
@@ -95,7 +95,7 @@ class LocalPlace(Place):
         A shard in a folder must not outlive the manifest by which readers pass over it until it is published.
         """
         if not self._is_durable and os.path.lexists(self._name):
-            system.current.sync_directory(os.path.dirname(self.directory) or ".")
+            operating_systems.current.sync_directory(os.path.dirname(self.directory) or ".")
             self._is_durable = True
 
     @property
@@ -106,9 +106,9 @@ class LocalPlace(Place):
     def _directory_if_alone(self, before: Upkeep) -> int | None:
         if not self.is_exclusive or self._name != self._of_directory:
             return None
-        number = system.current.directory_number(self.directory)
+        number = operating_systems.current.directory_number(self.directory)
         if number and before.alone_in != number:  # whoever puts another manifest there clears that first
-            names = os.listdir(system.current.full_name(self.directory or "."))
+            names = os.listdir(operating_systems.current.full_name(self.directory or "."))
             if FileName.manifests_beside(FileName.manifest(FileName.DIRECTORY_STEM), names):
                 return None
         return number or None
@@ -156,7 +156,7 @@ class LocalPlace(Place):
     def model(self, names: Sequence[str]) -> os.stat_result | None:
         for name in (*names, self._name.removeprefix(self.directory)):
             with suppress(FileNotFoundError):
-                return os.stat(system.current.full_name(self.directory + name))
+                return os.stat(operating_systems.current.full_name(self.directory + name))
         return None
 
     @_recreate_directory
@@ -175,7 +175,7 @@ class LocalPlace(Place):
             self.create(name)
         target = self.directory + name
         try:
-            system.current.replace(f"{self.directory}{staged}", target)
+            operating_systems.current.replace(f"{self.directory}{staged}", target)
         except OSError as error:
             if not (isinstance(error, FileNotFoundError) and os.path.exists(target)):  # else it was moved before
                 raise OSError(error.errno, error.strerror, target) from error  # that of the system names both
@@ -193,6 +193,6 @@ class LocalPlace(Place):
 
     def _sync(self, directory: str) -> None:
         """Make the names in a directory durable."""
-        system.current.sync_directory(directory or ".")
+        operating_systems.current.sync_directory(directory or ".")
         self._changed.discard(directory)
         self._has_durable_name |= directory == self._parent

@@ -9,7 +9,7 @@ from tfrecord_io.base import LIMITS, Closing
 from tfrecord_io.store.read.source import Source, Sources
 
 if TYPE_CHECKING:
-    from tfrecord_io.store.read.range_reader import RangeReader
+    from tfrecord_io.store.read.ranges_ahead import RangeReader
 
 
 class SourcePrefetcher(Closing):
@@ -30,7 +30,7 @@ class SourcePrefetcher(Closing):
         self._closed = False
         self._window: Any = None
         if not sources.are_local and any(source.remote for source in sources):
-            from tfrecord_io.store.read.range_reader import Window  # imports fsspec
+            from tfrecord_io.store.read.ranges_ahead import Window  # imports fsspec
 
             self._window = Window(self._open_readers(), stream=stream, heads=heads)
 

@@ -1,6 +1,6 @@
 """The classes of rows, by the values of a column: the groups that a balanced mixture draws from.
 
-Tests: tests/rows/training/test_classes.py; of mixtures: tests/rows/training/test_mixed_rows_balanced.py.
+Tests: tests/rows/training/test_label_classes.py; of mixtures: tests/rows/training/test_mixed_rows_balanced.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.rows.arrays.array_options import ArrayOptions
-from tfrecord_io.rows.arrays.representation import TableRepresentation
+from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation
 
 
 @given(
