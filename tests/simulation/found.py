@@ -246,5 +246,12 @@ FOUND = {
     "the only shard of a copy that another writer has given its name": (
         "gcs grown ; indexed:1 | overwrite:2 txn:3 | copy_in:4 @ 2>1 7>0 8>2 16>1 22>1 28>0 32>0 38>1 39>0"
     ),
+    "shards of a writer that has begun, and waits for the store, in a directory that is overwritten": (
+        "kms grown ; tasks_over:1 | txn_tasks:2 @ 3>1 9>0 10>1 12>0 13>1 14>0 15>1 16>0 18>1 21!slow 22>0"
+    ),
+    "a process that ends while a library waits for several answers": (
+        "s3 fixed write:5 ; count resumed table | index compact | salvage shards count"
+        " @ 14!slow 24>2 25!timeout 26>1 73x"
+    ),
     "a directory that is removed": "disk grown ; append:1 | overwrite:3 @ 1>1 2>0 3>1 11>0 13>1 15!EIO+",
 }

@@ -142,7 +142,8 @@ class Run:
             call.seen = None
             if step.name == "verify" and _NO_MATCH in str(error):
                 call.matches = index_matches(self.world, error.path)
-            if published := published_by(error):
+            is_dead = actor is not None and actor.dead  # a library may keep what ended the process, as if it were data
+            if not is_dead and (published := published_by(error)):
                 call.state = "done"
                 call.is_durable = not isinstance(published, Unconfirmed)
                 is_replaced = isinstance(error, tfr.errors.ReplacedError)  # before its indexes were made

@@ -317,7 +317,8 @@ class Publication:
                 error = FileExistsError(errno.EEXIST, text, self.place.fs.display_path(self.place.directory))
                 options = " ".join(f"--partition-by {column}" for column in columns)
                 raise for_cli(error, f"{reason}; pass {options}, or choose another directory")
-            foreign -= named  # another writer has published them since the directory was listed
+            # Another writer has published them since the directory was listed, or is publishing them.
+            foreign.difference_update(named, existing)
         if not foreign:
             return
         first, mode = min(foreign), self._rules.mode
