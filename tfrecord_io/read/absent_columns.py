@@ -1,9 +1,11 @@
-"""The declared columns that no record has: which they are, and which names were probably meant."""
+"""The declared columns that no record has: which they are, and which names were probably meant.
+
+Tests: tests/read/test_record_checks.py.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow import types as t
@@ -15,9 +17,6 @@ from tfrecord_io.errors import SchemaError, TFRecordError
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.store import Source
-
-if TYPE_CHECKING:
-    pass
 
 _SAMPLE_RECORDS = 100
 _SAMPLE_BYTES = 4 * MIB

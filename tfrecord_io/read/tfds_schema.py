@@ -1,4 +1,7 @@
-"""The schema of a dataset of TFDS: its ``features.json``, in the directories of the files that are read."""
+"""The schema of a dataset of TFDS: its ``features.json``, in the directories of the files that are read.
+
+Tests: tests/read/test_record_checks.py and tests/plugins/tensorflow/test_tfds.py.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from tfrecord_io.base import StorageOptions, check_choice
 from tfrecord_io.store.filesystem.interface import FileSystem
@@ -19,9 +19,6 @@ from tfrecord_io.store.paths.resolve_output import Output, no_output_path
 from tfrecord_io.store.write.atomic_local import open_local
 from tfrecord_io.store.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.typing import FileMode
-
-if TYPE_CHECKING:
-    pass
 
 
 def open_output(
