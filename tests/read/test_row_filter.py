@@ -57,6 +57,8 @@ def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: l
             "feature 'absent': the filter names a column that does not exist",
         ),
         ([("absent", "==", 1)], tfr.errors.SchemaError, "valid names: flag"),
+        ("not flag = true", tfr.errors.FeatureNotFoundError, "a condition has no NOT: .*; valid names: flag"),
+        ("n % 2 = 0", tfr.errors.FeatureNotFoundError, "computes nothing: pass an expression of pyarrow"),
         (f("s", "y") == 1, tfr.errors.SchemaError, "cannot be applied"),
         (f("text") > 1, tfr.errors.SchemaError, "compares text with the number 1"),
         (

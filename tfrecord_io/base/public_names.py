@@ -154,7 +154,7 @@ def lazy_names(
 
     Modules are named from `root` on, by default from the package.
 
-    >>> get, _, names = lazy_names("tfrecord_io.base", {}, {"byte_size": "display"})
+    >>> get, _, names = lazy_names("tfrecord_io.base", {}, {"byte_size": "messages.display"})
     >>> get("byte_size")(2048), names
     ('2.0 kB', ['byte_size'])
     """

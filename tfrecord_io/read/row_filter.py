@@ -61,8 +61,7 @@ class RowFilter:
         places = list(map(schema.get_field_index, named))  # the names of 10^5 columns are not listed
         if -1 in places:
             missing = named[places.index(-1)]
-            advice = did_you_mean(missing, schema.names, lists_names=True)
-            raise FeatureNotFoundError("the filter names a column that does not exist", feature=missing, hint=advice)
+            raise _no_such_column(missing, schema)
         try:
             condition = type_literals(written, schema)
             fields = list(map(schema.field, condition.columns))
@@ -319,6 +318,15 @@ def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
     """The parts of a condition that name columns, and only these; None if there are none."""
     parts = [part for part in condition.conjuncts if part.columns and all(name in names for name in part.columns)]
     return Condition.all_of(parts) if parts else None
+
+
+def _no_such_column(name: str, schema: pa.Schema) -> FeatureNotFoundError:
+    """The error for a column that does not exist, whose name may be what a condition in text cannot have."""
+    hint, hint_cli = did_you_mean(name, schema.names, lists_names=True), None
+    if (advice := Condition.advice_without_column(name)) is not None:
+        hint, hint_cli = (f"{text}; {hint}" for text in advice)
+    reason = "the filter names a column that does not exist"
+    return FeatureNotFoundError(reason, feature=name, hint=hint, hint_cli=hint_cli)
 
 
 def _evaluate(condition: Condition, batch: pa.RecordBatch, written: Condition) -> pa.Array:

@@ -43,6 +43,9 @@ def test_groups_of_alternatives_are_not_multiplied() -> None:
         ("(a = 1) and ((b in [1, 2]))", [[[[("a", "==", 1)]], [[[[("b", "in", [1, 2])]]]]]]),
         ("s = 'x and y = 1' and n = 2", [[("s", "==", "x and y = 1"), ("n", "==", 2)]]),
         ("s in ['a and b = 1', 'c'] or n = 1", [[("s", "in", ["a and b = 1", "c"])], [("n", "==", 1)]]),
+        ("n in (1, 2) and s in('it''s', \"x\")", [[("n", "in", [1, 2]), ("s", "in", ["it's", "x"])]]),
+        ("day not in (DATE '2026-01-01', date '2026-02-01')", [[("day", "not in", ["2026-01-01", "2026-02-01"])]]),
+        ("s in [\"date 'x'\", null]", [[("s", "in", ["date 'x'", None])]]),
         ("s = cat and dog", [[("s", "==", "cat and dog")]]),  # plain text
         ("s = cat and dog and n = 1", [[("s", "==", "cat and dog"), ("n", "==", 1)]]),
         ("salt and pepper = 1 and n = 2", [[("salt and pepper", "==", 1), ("n", "==", 2)]]),
@@ -207,7 +210,7 @@ OTHERS: dict[str, Callable[[], list[int]]] = {
     [
         TEXT,
         "name startswith 'c' and label is not null and day between DATE '2026-01-01' and DATE '2026-01-31'",
-        "name not in ['cat', 'dog'] and label between 1 and 3",
+        "name not in ('cat', 'dog') and label between 1 and 3",
     ],
 )
 @pytest.mark.parametrize("call", [*CALLS, *OTHERS])

@@ -15,7 +15,7 @@ from tfrecord_io.base.options.operators import BY_SYMBOL, NAMES, Operand, Operat
 Term = tuple[str, str, Any]
 Alternatives = list[list["Term | Alternatives"]]  # of each all parts hold; those in parentheses are lists again
 
-_AFTER_WORD = {Operand.NONE: "", Operand.LIST: r"(?=[\s\[])"}
+_AFTER_WORD = {Operand.NONE: "", Operand.LIST: r"(?=[\s\[(])"}
 
 
 def _pattern(operator: Operator, symbol: str) -> str:
@@ -40,6 +40,7 @@ _CONDITION = re.compile(
 _APART = re.compile(r"[!<>=]\s+=")
 _QUOTED = re.compile(r"""["](?:[^"\\]|\\.)*["]|'((?:[^']|'')*)'""")
 _TIME = re.compile(r"(?P<type>date|timestamp)\s*'(?P<text>[^']*)'", re.IGNORECASE)
+_LIST_ITEM = re.compile(rf"(?P<time>{_TIME.pattern})|{_QUOTED.pattern}", re.IGNORECASE)
 _NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|^[!<=>]|^~\s|\s[<=>]|\s(?i:and|or)(?:\s.*[<=>]|$)|&&|\|\|""")
 _WORD = re.compile(r"\s+(?P<word>and|or)(?=[\s(])", re.IGNORECASE)
 _CONSTANTS = {"null": None, "true": True, "false": False}
@@ -143,6 +144,8 @@ def parse_condition(text: str) -> Term:
 
 
 def _parse_operand(text: str, operator: Operator) -> Any:
+    if operator.operand is Operand.LIST:
+        text = _list_as_json(text)
     try:
         value = _parse_value(text)
     except json.JSONDecodeError:
@@ -176,6 +179,17 @@ def _parse_value(text: str) -> Any:
         if "'" not in text:  # nothing to replace
             raise
         return json.loads(_QUOTED.sub(_use_double_quotes, text))
+
+
+def _list_as_json(text: str) -> str:
+    """A list with the parentheses of SQL in brackets, and its dates as text."""
+    if text.startswith("(") and text.endswith(")"):
+        text = f"[{text[1:-1]}]"
+
+    def as_text(match: re.Match[str]) -> str:
+        return match[0] if match["time"] is None else json.dumps(_parse_value(match["time"]))
+
+    return _LIST_ITEM.sub(as_text, text) if "'" in text else text
 
 
 def _use_double_quotes(match: re.Match[str]) -> str:
