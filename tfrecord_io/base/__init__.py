@@ -28,10 +28,10 @@ _HOMES = {
     "for_cli": "messages.display",  # Give an error or a warning of Python the message that the command shows
     "hide_secrets": "messages.url_secrets",  # Hide passwords, signatures and tokens in URLs
     "printable": "messages.display",  # Hide the secrets of URLs, escape control characters and shorten
-    "Report": "messages.report",  # Base of results that print as a line and a table, in notebooks, too
+    "Report": "messages.printed_results",  # Base of results that print as a line and a table, in notebooks, too
     "secret_url": "messages.url_secrets",  # The filename for an OSError, whose secrets no message shows
     "short": "messages.display",  # Show a value in about `width` characters, control characters escaped
-    "Summary": "messages.report",  # Content of a report
+    "Summary": "messages.printed_results",  # Content of a report
     "warn": "messages.caller_warnings",  # Warn at the line of the caller outside this package
     "column_list": "messages.display",  # The names of columns in the line about a file, the first ones of many
     "Adapter": "libraries",  # A library, and the calls that it is used by

@@ -24,8 +24,8 @@ from tfrecord_io.base.messages.display import for_cli as for_cli
 from tfrecord_io.base.messages.display import printable as printable
 from tfrecord_io.base.messages.display import short as short
 from tfrecord_io.base.messages.log import logger as logger
-from tfrecord_io.base.messages.report import Report as Report
-from tfrecord_io.base.messages.report import Summary as Summary
+from tfrecord_io.base.messages.printed_results import Report as Report
+from tfrecord_io.base.messages.printed_results import Summary as Summary
 from tfrecord_io.base.messages.similar_names import did_you_mean as did_you_mean
 from tfrecord_io.base.messages.url_secrets import hide_secrets as hide_secrets
 from tfrecord_io.base.messages.url_secrets import secret_url as secret_url

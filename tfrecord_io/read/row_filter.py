@@ -320,10 +320,25 @@ def _restrict(condition: Condition, names: Collection[str]) -> Condition | None:
     return Condition.all_of(parts) if parts else None
 
 
+def _advice_without_column(name: str) -> tuple[str, str] | None:
+    """Advice about what was written where a condition has its column, in Python and for the command, if any.
+
+    >>> _advice_without_column("x % 2")[1]
+    'a condition compares a column with a value, and computes nothing, but tfr sql does'
+    """
+    if re.match(r"(?i)not[\s(]", name):
+        reason = 'a condition has no NOT: use != or "not in"'
+        return f"{reason}, or pass an expression of pyarrow", reason
+    if re.search(r"\s[-+*/%]\s|\w\(", name):
+        reason = "a condition compares a column with a value, and computes nothing"
+        return f"{reason}: pass an expression of pyarrow", f"{reason}, but tfr sql does"
+    return None
+
+
 def _no_such_column(name: str, schema: pa.Schema) -> FeatureNotFoundError:
     """The error for a column that does not exist, whose name may be what a condition in text cannot have."""
     hint, hint_cli = did_you_mean(name, schema.names, lists_names=True), None
-    if (advice := Condition.advice_without_column(name)) is not None:
+    if (advice := _advice_without_column(name)) is not None:
         hint, hint_cli = (f"{text}; {hint}" for text in advice)
     reason = "the filter names a column that does not exist"
     return FeatureNotFoundError(reason, feature=name, hint=hint, hint_cli=hint_cli)

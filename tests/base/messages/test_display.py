@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from tfrecord_io.base.messages.display import byte_size, short
 from tfrecord_io.base.messages.log import logger
-from tfrecord_io.base.messages.report import REPR_ROWS, Report, Summary, html_table, plain_table
+from tfrecord_io.base.messages.printed_results import REPR_ROWS, Report, Summary, html_table, plain_table
 from tfrecord_io.base.messages.similar_names import did_you_mean
 
 HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"

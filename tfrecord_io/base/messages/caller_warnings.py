@@ -1,4 +1,7 @@
-"""Warnings, which name the line of the caller outside this package."""
+"""Warnings, which name the line of the caller outside this package.
+
+Tests: tests/laws/test_secrets_of_urls.py.
+"""
 
 from __future__ import annotations
 

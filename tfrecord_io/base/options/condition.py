@@ -12,7 +12,6 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import io
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -56,21 +55,6 @@ class Condition:
     def is_comparison(self) -> bool:
         """True if it compares two values by ``==``, ``!=``, ``<``, ``<=``, ``>`` or ``>=``."""
         return self.name in Operator.COMPARISONS
-
-    @staticmethod
-    def advice_without_column(name: str) -> tuple[str, str] | None:
-        """Advice about what was written where a condition has its column, in Python and for the command, if any.
-
-        >>> Condition.advice_without_column("x % 2")[1]
-        'a condition compares a column with a value, and computes nothing, but tfr sql does'
-        """
-        if re.match(r"(?i)not[\s(]", name):
-            reason = 'a condition has no NOT: use != or "not in"'
-            return f"{reason}, or pass an expression of pyarrow", reason
-        if re.search(r"\s[-+*/%]\s|\w\(", name):
-            reason = "a condition compares a column with a value, and computes nothing"
-            return f"{reason}: pass an expression of pyarrow", f"{reason}, but tfr sql does"
-        return None
 
     @classmethod
     def all_of(cls, parts: Sequence[Condition]) -> Condition:
