@@ -1,7 +1,7 @@
 """Give the literals of a condition the types of the columns that they are compared with.
 
 A literal gets the type of its column; text becomes a date or a time, as in SQL. pyarrow would cast the column instead,
-and only the values of ``in`` would get the type of the column. `exact_numbers` compares numbers of different types.
+and only the values of ``in`` would get the type of the column. `exact_comparison` compares numbers of different types.
 What cannot be compared is refused, by a SchemaError, in two functions that convert nothing: `_check_operator` and
 `_check_literal`.
 
