@@ -47,8 +47,8 @@ def formats_of(
     if files is not None:
         if not reads.records:
             check_choice("files", files, (None, *FORMATS.FOLDERS))
-        keywords = (("source_format", source_format, reads), ("target_format", target_format, writes))
-        folder = _folder_of_files(files, [named for named in keywords if named[1] is not None])
+        keywords = [("source_format", source_format, reads), ("target_format", target_format, writes)]
+        folder = _folder_of_files(files, keywords)
         if reads.records:
             if writes not in (None, folder):
                 reason = "keywords and suffixes of other targets do not apply"
@@ -69,20 +69,21 @@ def formats_of(
     return reads, writes
 
 
-def _folder_of_files(files: str, named: Iterable[tuple[str, str | None, Format | None]]) -> Format:
-    """The format of the folder that ``files=`` reads or writes; TypeError if a keyword has `named` another folder.
+def _folder_of_files(files: str, keywords: Iterable[tuple[str, str | None, Format | None]]) -> Format:
+    """The format of the folder that ``files=`` reads or writes; TypeError if a keyword names another folder.
 
-    `named` has keywords, their values and the formats of these.
+    `keywords` have names, values (None if not passed) and formats.
     """
     folder: Format = FORMATS[FORMATS.FOLDERS.get(files, FORMATS.FOLDERS["all"])]  # or the name of a column
-    for keyword, key, format in named:
-        if format is not None and format is not folder and format.name in FORMATS.FOLDERS.values():
+    for keyword, key, format in keywords:
+        is_folder = format is not None and format.name in FORMATS.FOLDERS.values()
+        if key is not None and is_folder and format is not folder:
             raise TypeError(f"files={files!r} and {keyword}={key!r} contradict each other")
     return folder
 
 
 def _refuse_several_files(target: str, writes: Format) -> None:
-    """Raise ValueError for a target that asks for several files, where its format is one file, or has no number."""
+    """Raise ValueError if the name of a target asks for several files, and its format is one file or needs a number."""
     match = _SHARDS.search(target.rstrip("/").rpartition("/")[2])
     if match is None:
         return

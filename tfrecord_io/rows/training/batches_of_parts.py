@@ -63,10 +63,10 @@ class PartBatching(LaneBatching):
         """
         order, seat = self._order, self._seat
         streams: dict[int, PartBatches] = {}
-        own = {*self._steps.own_parts(position).tolist()}
+        own_parts = {*self._steps.own_parts(position).tolist()}
         ended = set[int]()
         marks = self._resumed_marks()
-        while ended < own:
+        while ended < own_parts:
             after, ahead = order.after_steps(position, self._steps.size, 1), position.ahead
             position, turn, begin = replace(after, ahead=(ahead - 1) % seat.workers), position.turn, position.taken
             if ahead:

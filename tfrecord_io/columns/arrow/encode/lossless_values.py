@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.base import and_more, counted, printable, warn
+from tfrecord_io.base import LIMITS, and_more, counted, printable, warn
 from tfrecord_io.bytes import Array
 from tfrecord_io.columns.arrow.buffers import ArrayBuffers
 from tfrecord_io.columns.arrow.row_fault import first_failing
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from tfrecord_io.columns.arrow.flatten import Rows
 
 _NAMES_IN_WARNING = 10
-_INT64_MAX = 2**63 - 1
 
 
 class Rounding:
@@ -98,7 +97,7 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         raw, option = f"{{'{printable(rows.feature)}': 'raw'}}", f"{printable(rows.feature)}=raw"
         text = "or convert the column to text"
         advice, advice_cli = f"pass column_encoding={raw}, {text}", f"pass --column-encoding {option}, {text}"
-        _refuse(numbers > _INT64_MAX, numbers, rows=rows, reason=reason, hint=advice, hint_cli=advice_cli)
+        _refuse(numbers > LIMITS.INT64_MAX, numbers, rows=rows, reason=reason, hint=advice, hint_cli=advice_cli)
         return numbers.view(np.int64)
     return numbers.astype(np.int64, copy=False)
 
