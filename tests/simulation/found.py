@@ -33,6 +33,9 @@ FOUND = {
     "a listing that the library for Azure keeps of a directory whose name ends with a slash": (
         "azure grown ; overwrite:1 | split salvage | overwrite:2 @ 22>2"
     ),
+    "a copy that lists the shards of a writer without its manifest, which begins meanwhile": (
+        "disk fixed+parts1 ; copy_in:5 | write_indexed:8 @ 3>1 19>0 38>1 53>0 74>1 75>0 76>1 80>0 81>1 103>0 106>1"
+    ),
     "a new directory that two writers which fail remove while another one begins": (
         "disk grown ; convert dataset | index overwrite:1 | copy_in:2 append:4"
         " @ 7>2 33>1 42>2 43!EIO 44>1 47>2 53>1 57>2 64>1 67>2 68!EIO+"

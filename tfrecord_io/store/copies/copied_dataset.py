@@ -24,6 +24,7 @@ from dataclasses import dataclass
 
 from tfrecord_io.base import for_cli
 from tfrecord_io.store.filesystem.interface import Entry, FileSystem
+from tfrecord_io.store.filesystem.os_errors import replaced_error
 from tfrecord_io.store.filesystem.remote import FsspecFileSystem
 from tfrecord_io.store.paths.file_names import FileName, ShardName
 from tfrecord_io.store.paths.manifest import Manifest, ids_replaced
@@ -364,8 +365,12 @@ class CopiedDataset:
 def check_may_write(
     fs: FileSystem, directory: str, wanted: Manifest, known: Manifest | None, listing: Listing, *, replaces: bool
 ) -> None:
-    """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none."""
-    path = fs.display_path(directory + FileName.manifest(wanted.dataset))
+    """Raise FileExistsError if a target has another dataset that is not to be replaced, or files of none.
+
+    ReplacedError if another writer has begun a dataset of this name since the target was listed.
+    """
+    manifest = directory + FileName.manifest(wanted.dataset)
+    path = fs.display_path(manifest)
     if known is not None:
         # A copy of the same files, resumable or not.
         is_own = is_begun_copy(wanted, known) or is_begun_copy(_unknown_to_copies(wanted), known)
@@ -383,6 +388,8 @@ def check_may_write(
         is_unpublished = shard is not None and bool(shard.id)
         is_read = wanted.dataset == FileName.DIRECTORY_STEM or (shard is not None and shard.stem == wanted.dataset)
         if is_read and not is_unpublished:
+            if fs.entries([manifest], are_files=True)[0] is not None:
+                raise replaced_error(path, "dataset")
             mixed = "the directory has TFRecord files of no dataset with a manifest, which readers would mix with the "
             mixed += "copy; choose another directory"
             raise FileExistsError(errno.EEXIST, mixed, fs.display_path(entry.name))
