@@ -34,6 +34,7 @@ STEPS = {
         "s": pa.array([{"a": None, "b": ["u"]}], pa.struct({"a": pa.int16(), "b": pa.list_(pa.string())}))
     },
     "no type": {"x": pa.array([[None]], pa.list_(pa.null()))},
+    "empty list": {"x": pa.array([[]], pa.list_(pa.null()))},
     "structs": {"t": pa.array([[{"a": 1}]], pa.list_(pa.struct({"a": pa.int8()})))},
     "wider structs": {"t": pa.array([[{"a": 300}, None]], pa.list_(pa.struct({"a": pa.int16()})))},
     "structs of more": {"t": pa.array([[{"a": 1, "b": "u"}]], pa.list_(pa.struct({"a": pa.int8(), "b": pa.string()})))},
@@ -51,8 +52,21 @@ COPIES: dict[str, Callable[[Any, Path], Any]] = {
 }
 
 
-REFUSED = [("plain", "no type"), ("structs", "structs of more"), ("structs of more", "wider structs")]
-ACCEPTED = [("plain", "null in a list"), ("plain", "wider"), ("structs", "wider structs"), ("categories", "text")]
+REFUSED = [
+    ("plain", "no type"),
+    ("empty list", "plain"),
+    ("structs", "structs of more"),
+    ("structs of more", "wider structs"),
+]
+ACCEPTED = [
+    ("plain", "null in a list"),
+    ("plain", "wider"),
+    ("plain", "empty list"),
+    ("null in a list", "no type"),
+    ("lists of lists", "plain"),
+    ("structs", "wider structs"),
+    ("categories", "text"),
+]
 
 
 def rows_of(table: pa.Table) -> list[dict[str, Any]]:
@@ -65,7 +79,7 @@ def grown_by(names: Sequence[str], path: Path, partition_by: list[str] | None = 
     appended = list[dict[str, Any]]()
     for number, name in enumerate(names):
         rows = pa.table({"k": [number], "p": [number % 2], **STEPS[name]})
-        with suppress(tfr.errors.SchemaError):
+        with suppress(tfr.errors.SchemaError, tfr.errors.EncodeError):
             tfr.write_tfrecord(rows, f"{path}/", mode="append", evolve=True, partition_by=partition_by)
             appended += plain_value(rows.to_pylist())
     return appended
@@ -117,6 +131,12 @@ def test_another_form_of_the_same_type_is_refused(form: Any, tmp_path: Path) -> 
     with pytest.raises(tfr.errors.SchemaError, match="stored in another form"):
         tfr.write_tfrecord(rows, f"{tmp_path}/", mode="append", evolve=True, **form)
     assert tfr.read_table(tmp_path)["y"].to_pylist() == rows["y"].to_pylist()
+
+
+def test_a_dataset_of_empty_lists_is_written_again(tmp_path: Path) -> None:
+    tfr.write_tfrecord(STEPS["empty list"], f"{tmp_path}/", mode="append")
+    with pytest.raises(tfr.errors.SchemaError, match="without a type of items; write the dataset again, with schema="):
+        tfr.write_tfrecord(STEPS["plain"], f"{tmp_path}/", mode="append", evolve=True)
 
 
 CHOICES: dict[str, tuple[pa.Array, dict[str, Any], dict[str, Any]]] = {

@@ -106,6 +106,8 @@ class _United(NamedTuple):
             return _Difference(
                 f"{types}, stored in another form", "pass its schema=, record_type= and column_encoding="
             )
+        if self.conflicts and before is not None and Column(before.type).lacks_type:
+            return _Difference(f"{types}, without a type of items", "write the dataset again")
         if self.conflicts or before is None:
             return _Difference(f"{types}: no type holds both", "cast the column")
         if is_same and united.type != got:
@@ -126,8 +128,9 @@ class _United(NamedTuple):
         before, appended = self.before, self.appended
         hint = hint_cli = difference.advice
         if self.conflicts and before is not None and (appended is None or before.type != appended.type):
-            declaration = Column.declaration(self.united.name, str(before.type))[1]
-            hint_cli = f"{hint} (tfr convert: {declaration})"
+            typed = before if appended is None or not Column(before.type).lacks_type else appended
+            hint_cli = f"{hint} (tfr convert: {Column.declaration(self.united.name, str(typed.type))[1]})"
+            hint = hint if typed is before else f"{hint}, with schema="
         if difference.to_unite is not None:
             hint, hint_cli = (
                 f"{difference.advice}, or {evolve} to {difference.to_unite}"

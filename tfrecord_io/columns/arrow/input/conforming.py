@@ -34,6 +34,7 @@ from tfrecord_io.columns.schema.column_features import (
     shape_entries,
 )
 from tfrecord_io.columns.schema.field import Field
+from tfrecord_io.columns.schema.merged_schema import fill_in_types
 from tfrecord_io.columns.schema.pandas_metadata import copy_index
 from tfrecord_io.columns.schema.schema import Schema
 from tfrecord_io.columns.schema.tensor_types import NESTED, element_and_shape, is_any_tensor
@@ -119,8 +120,9 @@ class Conforming:
         """The schema of rows for a dataset, with the choices of its first writer that `options` leave open.
 
         Those are the encodings of columns of the same type, the features that state the shapes of arrays, and which
-        columns are the index.
+        columns are the index. Columns of nulls, or of empty lists, have the types of the dataset.
         """
+        schema = fill_in_types(schema, known)
         stored, changed = {field.name: field for field in known}, {}
         for at, column in enumerate(schema):
             stored_field = stored.get(column.name, column)
