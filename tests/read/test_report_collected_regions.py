@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -257,3 +257,37 @@ def test_records_of_a_piece_of_a_file_are_counted_from_its_begin(tmp_path: Path)
     assert [region.records_before + before for region in report.skipped] == [whole[r.begin] for r in report.skipped]
     assert f"the first is record {report.skipped[0].records_before} after byte {begin} at" in report.skipped.summary()
     assert set(report.skipped_table()["first_record"].to_pylist()) == {None}
+
+
+LOST_SCHEMA = "the first record of a file, which may have held the schema, is among them: types are inferred"
+
+READ: dict[str, Callable[..., object]] = {
+    "table": tfr.read_table,
+    "frame": tfr.read_tfrecord,
+    "arrays": tfr.read_arrays,
+    "batches": lambda path, **keywords: list(tfr.iter_arrays(path, batch_size=2, **keywords)),
+    "records": lambda path, **keywords: tfr.open_random(path, **keywords)[:],
+}
+
+
+@pytest.mark.parametrize("read", list(READ))
+@pytest.mark.parametrize(
+    ("damaged_record", "keywords", "is_lost"),
+    [(0, {}, True), (1, {}, False), (0, {"schema": {"x": "bool"}}, False)],
+    ids=["first", "second", "with a schema"],
+)
+def test_a_warning_says_that_the_schema_may_be_lost(
+    read: str, damaged_record: int, keywords: dict[str, Any], is_lost: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [True, False, True]}, path)
+    content = bytearray(path.read_bytes())
+    second = int.from_bytes(content[:8], "little") + 16
+    content[damaged_record * second + 14] ^= 1
+    path.write_bytes(content)
+    with pytest.warns(tfr.errors.DamagedDataWarning) as caught:
+        READ[read](path, on_error="skip", **keywords)
+    assert (LOST_SCHEMA in str(caught[0].message)) == is_lost
+    with warnings.catch_warnings(action="ignore"), tfr.open_reader(path, on_error="skip", **keywords) as reader:
+        reader.read_all()
+    assert (LOST_SCHEMA in str(reader.report)) == is_lost

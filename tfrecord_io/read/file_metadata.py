@@ -117,7 +117,7 @@ def read_metadata(source: FilesLike, *, storage_options: StorageLike | None = No
     )
     with Reader(planned) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
-        reader.report.skipped.warn()
+        reader.report.warn_of_skipped()
     size = Source.total(file.bytes for file in files)
     records = (
         0 if size == 0 else Source.total(None if source.shard is None else source.shard.records for source in sources)

@@ -295,15 +295,14 @@ class RandomAccess(Closing):
 
     def _table_if(self, numbers: Array, holds: Callable[[Array, pa.RecordBatch], bool]) -> pa.Table | None:
         """A table of records; None if something does not hold for a batch of them, and their numbers."""
-        skipped, before = self.report.skipped, self.report.skipped.total
-        batches = []
+        before, batches = self.report.skipped.total, []
         for part, batch in self.batches(numbers, leaves_out=True):
             if not holds(part, batch):
                 return None
             batches.append(batch)
         table = BatchBuilder.table_of(batches, self.schema)
-        if skipped.total > before:
-            skipped.warn()
+        if self.report.skipped.total > before:
+            self.report.warn_of_skipped()
         return table
 
     def _select_columns(self, table: pa.Table) -> pa.Table:
@@ -364,7 +363,7 @@ class RandomAccess(Closing):
         before, batches = self.report.skipped.total, self._replace_scan(scan).batches
         passing = [row_filter.rows(batch, part) for part, batch in batches(numbers, leaves_out=True)]
         if self.report.skipped.total > before:
-            self.report.skipped.warn()
+            self.report.warn_of_skipped()
         return np.concatenate([numbers[:0], *passing])
 
     def _replace_scan(self, scan: Scan, *, counts: bool = False) -> RandomAccess:
@@ -848,7 +847,7 @@ def open_random(
         files.close()
         raise
     files.forget()
-    records.report.skipped.warn()
+    records.report.warn_of_skipped()
     return records
 
 

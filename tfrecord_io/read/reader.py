@@ -143,7 +143,7 @@ class Reader(BatchStream):
         if planned.scan.options.damage.hands_over:  # as stated for a dataset, which any call may read
             OnDamage.check(planned.scan.options.on_error, OnDamage.needs_no_report)
         self._begin(planned)
-        # At the end, of what was left out; callers that leave out more rows warn themselves, by `report.skipped.warn`.
+        # At the end, of what was left out; callers that leave out more rows warn themselves, by `warn_of_skipped`.
         self.warns_of_damage = True
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._join_batches()
@@ -247,7 +247,7 @@ class Reader(BatchStream):
     def _warn_of_left_out(self) -> None:
         """Warn of damaged regions, and of fields of messages, that were left out, if there are any."""
         if self.warns_of_damage:
-            self.report.skipped.warn()
+            self.report.warn_of_skipped()
         if not isinstance(self._builder, BatchBuilder):
             self._builder.warn_of_unknown(self.scan.sources[0].path)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -68,6 +68,14 @@ class ReadReport(Report):
         self.skipped.clear()
         self.unknown_fields = {}
 
+    def warn_of_skipped(self, issue: Callable[[str], object] | None = None) -> None:
+        """Warn of what was left out, by `issue` if there is one."""
+        self.skipped.warn(issue, are_types_inferred=self._are_types_inferred)
+
+    @property
+    def _are_types_inferred(self) -> bool:
+        return self.schema_source == "inferred"
+
     def skipped_table(self) -> pa.Table:
         """The regions of `skipped` as a table; with ``on_error="collect"``, a row for each that was left out.
 
@@ -86,7 +94,7 @@ class ReadReport(Report):
 
     def _summary(self) -> Summary:
         amounts = f"{counted(self.records, 'record')} of {counted(self.files, 'file')}, {byte_size(self.bytes)}"
-        lines = [self.skipped.summary()] if self.skipped.total else []
+        lines = [self.skipped.summary(are_types_inferred=self._are_types_inferred)] if self.skipped.total else []
         lines += [f"Stopped early: {printable(self.stopped)}"] if self.stopped is not None else []
         title = f"Read {amounts}, schema {self.schema_source}"
         return Summary(title, self.skipped.HEADINGS, self.skipped.texts(self.skipped), lines, paths=("file",))

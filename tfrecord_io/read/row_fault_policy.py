@@ -46,7 +46,7 @@ class RowFaultPolicy:
     def warn_of_left_out(self) -> None:
         """Warn of the records that were left out, by the reader or here."""
         if self._reader is not None:
-            self._reader.report.skipped.warn()
+            self._reader.report.warn_of_skipped()
 
     def _renumber(self, fault: RowFault) -> RowFault:
         return fault.renumber(self.first_row + fault.row)

@@ -45,7 +45,7 @@ def resolve_schema(
     planned = files.plan_scan(whole=strict, with_evidence=strict, keeps_conflicts=True)
     suggestions: tuple[Suggestion, ...] = ()
     with Reader(planned) as reader:
-        reader.report.skipped.warn()
+        reader.report.warn_of_skipped()
         if strict and planned.error is not None:
             raise planned.error
         if not strict and not planned.scan.conflicts():

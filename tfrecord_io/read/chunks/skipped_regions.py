@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import pyarrow as pa
 
 from tfrecord_io.base import byte_size, counted, printable, warn
-from tfrecord_io.errors import DamagedDataWarning, FeatureTypeError
+from tfrecord_io.errors import CorruptRecordError, DamagedDataWarning, FeatureTypeError
 
 if TYPE_CHECKING:
     from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 
 _NAMED_FILES = 3  # in a warning
+_FIRST_LOST = "the first record of a file, which may have held the schema, is among them: types are inferred"
 _REGION = pa.schema(
     [
         pa.field("file", pa.string(), nullable=False),
@@ -159,8 +160,13 @@ class SkippedRegions(Sequence["SkippedRegion"]):
     def __repr__(self) -> str:
         return f"<{self.summary()}>"
 
-    def summary(self) -> str:
-        """The sums, the files and the first reason, in a sentence."""
+    @property
+    def has_first_record(self) -> bool:
+        """True if the first record of a file, which may hold a schema, was left out as it is corrupt."""
+        return any(region.begin == 0 and region.error == CorruptRecordError.__name__ for region in self)
+
+    def summary(self, *, are_types_inferred: bool = False) -> str:
+        """The sums, the files and the first reason, in a sentence; with inferred types, that a schema may be lost."""
         if not self.total:
             return "nothing was left out"
         names = [f"{printable(path)} ({count:,})" for path, count in self.files.most_common(_NAMED_FILES)]
@@ -178,14 +184,15 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         first_is = (
             f"{'the first is ' if self.total > 1 else ''}{first.record_text}{where}: {printable(first.reason, 300)}"
         )
-        return f"{what} left out in {', '.join(names)}; {first_is}"
+        lost = f"; {_FIRST_LOST}" if are_types_inferred and self.has_first_record else ""
+        return f"{what} left out in {', '.join(names)}; {first_is}{lost}"
 
-    def warn(self, issue: Callable[[str], object] | None = None) -> None:
+    def warn(self, issue: Callable[[str], object] | None = None, *, are_types_inferred: bool = False) -> None:
         """Tell the caller of the regions, if there are any: the one who receives them, else by a warning."""
         if self.total and self._receive is not None:
             self._receive(self)
         elif self.total and not self._keeps_all:
-            summary = self.summary()
+            summary = self.summary(are_types_inferred=are_types_inferred)
             verify_cli = "tfr verify --images=full" if self._images else "tfr verify"
             if self._in_memory:
                 advice = "to list them, pass a function as on_error="

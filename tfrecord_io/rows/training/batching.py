@@ -225,7 +225,7 @@ class Batching:
                         if chunk.error is not None:
                             return
             for report in reader.reports():
-                report.skipped.warn(self.epochs.damage.append)
+                report.warn_of_skipped(self.epochs.damage.append)
             if reader.failed:
                 return
             has_had_batches = has_had_batches or count > 0

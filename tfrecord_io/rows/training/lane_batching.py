@@ -202,7 +202,7 @@ class LaneBatching(Batching):
     def _warn_of_damage(self, lanes: LaneReader) -> None:
         """Warn of what an epoch left out."""
         for report in lanes.reports():
-            report.skipped.warn(self.epochs.damage.append)
+            report.warn_of_skipped(self.epochs.damage.append)
 
     def _epochs_differ(self, reader: EpochReader) -> bool:
         return self._order.parts > 1 or super()._epochs_differ(reader)  # each epoch deals files to parts anew
