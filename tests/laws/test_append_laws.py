@@ -137,6 +137,8 @@ def test_a_dataset_of_empty_lists_is_written_again(tmp_path: Path) -> None:
     tfr.write_tfrecord(STEPS["empty list"], f"{tmp_path}/", mode="append")
     with pytest.raises(tfr.errors.SchemaError, match="without a type of items; write the dataset again, with schema="):
         tfr.write_tfrecord(STEPS["plain"], f"{tmp_path}/", mode="append", evolve=True)
+    with pytest.raises(tfr.errors.SchemaError, match="no type holds both; cast the column"):
+        tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/", mode="append", evolve=True)
 
 
 CHOICES: dict[str, tuple[pa.Array, dict[str, Any], dict[str, Any]]] = {

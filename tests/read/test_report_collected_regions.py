@@ -291,3 +291,10 @@ def test_a_warning_says_that_the_schema_may_be_lost(
     with warnings.catch_warnings(action="ignore"), tfr.open_reader(path, on_error="skip", **keywords) as reader:
         reader.read_all()
     assert (LOST_SCHEMA in str(reader.report)) == is_lost
+
+
+def test_a_lost_begin_of_a_compressed_file_has_the_first_record() -> None:
+    for error, is_lost in (("CompressionError", True), ("CorruptRecordError", True), ("FeatureTypeError", False)):
+        regions = SkippedRegions()
+        regions.add(SkippedRegion("a.tfrecord.gz", 0, 0, "invalid", 0, error))
+        assert (LOST_SCHEMA in str(ReadReport(skipped=regions))) == is_lost

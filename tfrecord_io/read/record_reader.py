@@ -113,7 +113,7 @@ class RecordReader(ConsumedOnce[bytes]):
                 view = memoryview(walker.data.data)
                 places = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
                 yield [bytes(view[start : start + length]) for start, length in places]
-            report.skipped.warn()
+            report.warn_of_skipped()
         except Exception as error:
             if error is not walker.error:  # as of a file that cannot be opened
                 raise

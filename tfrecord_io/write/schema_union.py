@@ -94,6 +94,14 @@ class _United(NamedTuple):
     united: pa.Field
     conflicts: bool  # no type holds both
 
+    @property
+    def _dataset_lacks_type(self) -> bool:
+        """True if the types differ only where the dataset has none, as in a column whose lists are all empty."""
+        before, appended = self.before, self.appended
+        if before is None or appended is None or before.type == appended.type:
+            return False
+        return Column(before.type).lacks_only_values(appended.type)
+
     def difference(self) -> _Difference | None:
         """How the added column differs from that of the dataset; None if it can be added as it is."""
         before, appended, united = self.before, self.appended, self.united
@@ -106,7 +114,7 @@ class _United(NamedTuple):
             return _Difference(
                 f"{types}, stored in another form", "pass its schema=, record_type= and column_encoding="
             )
-        if self.conflicts and before is not None and Column(before.type).lacks_type:
+        if self.conflicts and self._dataset_lacks_type:
             return _Difference(f"{types}, without a type of items", "write the dataset again")
         if self.conflicts or before is None:
             return _Difference(f"{types}: no type holds both", "cast the column")
@@ -128,9 +136,9 @@ class _United(NamedTuple):
         before, appended = self.before, self.appended
         hint = hint_cli = difference.advice
         if self.conflicts and before is not None and (appended is None or before.type != appended.type):
-            typed = before if appended is None or not Column(before.type).lacks_type else appended
-            hint_cli = f"{hint} (tfr convert: {Column.declaration(self.united.name, str(typed.type))[1]})"
-            hint = hint if typed is before else f"{hint}, with schema="
+            type_ = appended.type if appended is not None and self._dataset_lacks_type else before.type
+            hint_cli = f"{hint} (tfr convert: {Column.declaration(self.united.name, str(type_))[1]})"
+            hint = f"{hint}, with schema=" if self._dataset_lacks_type else hint
         if difference.to_unite is not None:
             hint, hint_cli = (
                 f"{difference.advice}, or {evolve} to {difference.to_unite}"

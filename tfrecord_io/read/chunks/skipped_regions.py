@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, overload
 import pyarrow as pa
 
 from tfrecord_io.base import byte_size, counted, printable, warn
-from tfrecord_io.errors import CorruptRecordError, DamagedDataWarning, FeatureTypeError
+from tfrecord_io.errors import CompressionError, CorruptRecordError, DamagedDataWarning, FeatureTypeError
 
 if TYPE_CHECKING:
     from tfrecord_io.read.chunks.skipped_region import SkippedRegion
 
 _NAMED_FILES = 3  # in a warning
+_LOST_BYTES = {CorruptRecordError.__name__, CompressionError.__name__}
 _FIRST_LOST = "the first record of a file, which may have held the schema, is among them: types are inferred"
 _REGION = pa.schema(
     [
@@ -161,9 +162,9 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         return f"<{self.summary()}>"
 
     @property
-    def has_first_record(self) -> bool:
-        """True if the first record of a file, which may hold a schema, was left out as it is corrupt."""
-        return any(region.begin == 0 and region.error == CorruptRecordError.__name__ for region in self)
+    def _has_first_record(self) -> bool:
+        """True if the bytes of the first record of a file, which may hold a schema, are lost."""
+        return any(region.begin == 0 and region.error in _LOST_BYTES for region in self)
 
     def summary(self, *, are_types_inferred: bool = False) -> str:
         """The sums, the files and the first reason, in a sentence; with inferred types, that a schema may be lost."""
@@ -184,7 +185,7 @@ class SkippedRegions(Sequence["SkippedRegion"]):
         first_is = (
             f"{'the first is ' if self.total > 1 else ''}{first.record_text}{where}: {printable(first.reason, 300)}"
         )
-        lost = f"; {_FIRST_LOST}" if are_types_inferred and self.has_first_record else ""
+        lost = f"; {_FIRST_LOST}" if are_types_inferred and self._has_first_record else ""
         return f"{what} left out in {', '.join(names)}; {first_is}{lost}"
 
     def warn(self, issue: Callable[[str], object] | None = None, *, are_types_inferred: bool = False) -> None:
