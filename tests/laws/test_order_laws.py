@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow.compute as pc
 import pytest
@@ -22,6 +23,7 @@ from order_layouts import Layout, place_in
 from records import example, flip, framed, int64s, written
 from rounds import rounds
 from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.rows.training import plan_order
 from tfrecord_io.rows.training.lane_batching import LaneBatching
 from tfrecord_io.rows.training.shuffle_buffer import permutation, random_numbers
 from training_batches import chunks_of, plain_buffer
@@ -346,6 +348,59 @@ def test_any_number_goes_on_with_one_worker(
         assert got == expected
     else:
         assert sorted(itertools.chain(*got)) == sorted(itertools.chain(*expected))
+
+
+@settings(max_examples=rounds(300, 30))
+@given(
+    buffer=st.sampled_from([0, 1, 10, 60]), uneven=st.sampled_from(["keep", "drop", "pad"]),
+    least=st.sampled_from([1, 300, 10**9]), kind=st.sampled_from(["indexed", "plain"]),
+    seed=st.integers(0, 10**6), unit=st.integers(3, 30),
+)  # fmt: skip
+def test_workers_share_one_order_by_default(
+    folders: dict[str, list[Path]], buffer: int, uneven: str, least: int, kind: str, seed: int, unit: int
+) -> None:
+    """Of counted files: any layout goes on, and the steps are those of the parts that the state names."""
+    rng, source = random.Random(seed), opened(folders, kind)
+    uneven = "drop" if kind == "plain" and uneven == "keep" else uneven
+    options: dict[str, Any] = {"shuffle_buffer": buffer, "seed": seed, "uneven": uneven}
+    ranks, workers = rng.choice([(2, 1), (1, 2), (3, 2), (8, 1), (2, 3), (1, 4)])
+    same: dict[str, Any] = {"batch_size": STEP // ranks, **options}
+    with chunks_of(unit), mock.patch.object(plan_order, "_LEAST_PART_BYTES", least):
+        first = Layout(source, ranks, workers, **same)
+        steps, (state, *_) = first.steps(rng.randrange(1, 4), rows_of)
+        lanes, turns = state["parts"]
+        assert turns == workers
+        assert STEP % lanes == 0
+        expected, _ = Layout(source, ranks, workers, **same, parts=(lanes, turns)).steps(len(steps), rows_of)
+        assert steps == expected
+        seen, batch = list(itertools.chain(*steps)), STEP // rng.choice([1, 2, 3, 4])
+        second = Layout(source, STEP // batch, rng.randrange(1, 4), state, **{**same, "batch_size": batch})
+        seen += second.rest(rows_of)
+        later = [Layout(source, ranks, workers, None, 1, **same, **parts) for parts in ({}, {"parts": (lanes, turns)})]
+        assert later[0].steps(99, rows_of)[0] == later[1].steps(99, rows_of)[0]
+    assert set(seen) <= set(range(TOTAL))
+    assert len(set(seen)) > TOTAL - (STEP // batch if uneven == "drop" else 1)
+    assert uneven == "pad" or len(set(seen)) == len(seen)
+
+
+@settings(max_examples=rounds(100, 15))
+@given(
+    buffer=st.sampled_from([0, 1, 10, 60]), worker=st.sampled_from([(0, 2), (1, 3), (6, 8)]),
+    uneven=st.sampled_from(["keep", "drop", "pad"]), seed=st.integers(0, 9), taken=st.integers(0, 4),
+)  # fmt: skip
+def test_a_state_of_a_worker_with_files_of_its_own_goes_on(
+    folders: dict[str, list[Path]], buffer: int, worker: tuple[int, int], uneven: str, seed: int, taken: int
+) -> None:
+    """Earlier versions saved such states of counted files."""
+    source, options = opened(folders, "indexed"), {"shuffle_buffer": buffer, "seed": seed, "worker": worker}
+    options |= {"uneven": uneven, "batch_size": 4, "epochs": 2}
+    with mock.patch.object(plan_order, "_default_parts", return_value=None):
+        batches = source.iter_arrays(**options)
+        assert len(list(itertools.islice(batches, taken))) == taken
+        state = json.loads(json.dumps(batches.state()))
+        expected = [rows_of(batch) for batch in batches]
+    assert state["version"] == 2
+    assert [rows_of(batch) for batch in source.iter_arrays(**options, state=state)] == expected
 
 
 @pytest.mark.parametrize("workers", [1, 3, 4])

@@ -24,7 +24,7 @@ from tfrecord_io.base import (
     did_you_mean,
     printable,
 )
-from tfrecord_io.bytes import Array, ColumnBuffers, Plan, RecordType, Text
+from tfrecord_io.bytes import CODECS, Array, ColumnBuffers, Plan, RecordType, Text
 from tfrecord_io.columns import BatchBuilder, Column, EmbeddedSchema, Overrides, Projection, Schema, plan_columns
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.read.added_columns import AddedColumns
@@ -597,6 +597,13 @@ class Scan:
             reason = "each would end at its own damage"
             raise ValueError(f"a read with on_error='stop' cannot be split into pieces: {reason}; pass on_error='skip'")
         return Pieces(scan, n)
+
+    @property
+    def are_compressed(self) -> bool:
+        """True if a file is compressed, by the option or its name."""
+        if self.options.compression != CODECS.INFER:
+            return self.options.compression not in (None, CODECS.PLAIN)
+        return any(map(CODECS.of_path, self.sources.paths))
 
     def tasks(self, n: int | None, max_bytes: int) -> list[Scan]:
         """As `split`, for an engine that runs a task on each core, in processes with other working directories.

@@ -54,6 +54,14 @@ def test_other_loader_workers_go_on(data: tfr.Dataset, before: int) -> None:
         assert following == steps_of(loader_at(data, 1, parts=(4, max(before, 1))))
 
 
+@pytest.mark.parametrize("before", [2, 3])
+def test_other_loader_workers_of_counted_files_go_on(data: tfr.Dataset, before: int) -> None:
+    state, begun, rest = interrupted(data, before)
+    assert sorted(x for step in begun + rest for x in step) == list(range(ROWS))
+    for after in (0, 2, 3):
+        assert steps_of(loader(data, after, state=state)) == rest
+
+
 def loader_at(data: tfr.Dataset, epoch: int, **options: Any) -> Any:
     rows = loader(data, 0, **options)
     rows.dataset.set_epoch(epoch)
@@ -116,9 +124,10 @@ def test_states_that_do_not_fit_are_refused(data: tfr.Dataset) -> None:
         next(batches)
     with pytest.raises(ValueError, match="since its workers saved theirs; pass snapshot_every_n_steps=1"):
         data.to_torch(batch_size=BATCH, state=rows.state_dict())
-    of_two, _, _ = interrupted(data, 2)
-    with pytest.raises(ValueError, match="a list of states of which one is not of parts="):
-        steps_of(loader(data, 0, state=of_two))
+    filtered = data.filter([("x", ">=", 8)])
+    of_two, _, _ = interrupted(filtered, 2)
+    with pytest.raises(ValueError, match="one of them of a worker with files of its own"):
+        steps_of(loader(filtered, 0, state=of_two))
 
 
 class WithStates(torch.utils.data.IterableDataset):  # type: ignore[misc]

@@ -81,8 +81,12 @@ def test_all_workers_have_as_many_batches(
             assert set(times) == set(chosen)
         else:
             assert set(times.values()) <= {1}
-        if not buffer and workers > 1:
+        if not buffer and workers > 1 and window:  # each worker has a run of the rows
             assert joined(parts) == [chosen[n % len(chosen)] for n in range(workers * size)]
+        elif not buffer and workers > 1:  # each step has a run of the rows, which workers share
+            whole = total // (workers * batch_size)
+            steps = [joined(batches[epoch * half + step] for batches in got) for step in range(whole)]
+            assert joined(steps) == chosen[: whole * workers * batch_size]
 
 
 @given(
@@ -136,7 +140,7 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
     path.write_bytes(framed(*[example(x=int64s(i)) for i in range(8)], as_long_as_two))
     assert [len(next(batches)["x"]) for _ in range(2)] == [2, 2]
     with pytest.raises(
-        tfr.errors.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"
+        tfr.errors.CorruptRecordError, match="this part of the epoch has 9 records, but 10 were counted"
     ):
         next(batches)
     path.write_bytes(path.read_bytes()[:210])
@@ -159,7 +163,7 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
         ((1, 13), 1, "the file has more records than the 10 that were counted"),
         ((1, 4), 1, "the file has fewer records than the 10 that were counted"),
         ((2, 13), 1, "the file has more records than the 10 that were counted"),
-        ((2, 9), 1, "the part of this worker has 14 records, but 15 were counted"),
+        ((2, 9), 1, "this part of the epoch has 29 records, but 30 were counted"),
     ],
 )
 def test_files_that_changed_after_they_were_counted(

@@ -14,6 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.rows.training import order_state
+from tfrecord_io.rows.training.scan_row_source import ScanRowSource
 from tfrecord_io.store.read.index_cache import cached_path
 
 
@@ -73,7 +74,7 @@ def test_a_list_has_states_of_one_read(data: tfr.Dataset) -> None:
     state, other = state_of(data), state_of(data, seed=4)
     with pytest.raises(ValueError, match="states of different reads"):
         batches(data, seed=None, state=[state, other])
-    with pytest.raises(ValueError, match=r"of which one is not of parts="):
+    with pytest.raises(ValueError, match="one of them of a worker with files of its own"):
         batches(data, state=[state, state_of(data, parts=None)])
     with pytest.raises(TypeError, match="or a list of several"):
         batches(data, state=[])
@@ -150,3 +151,67 @@ def test_an_index_in_the_cache_of_one_machine_counts_no_rows(tmp_path: Path, mon
             index.rename(cached)
         found.append(tfr.dataset(paths).iter_arrays(batch_size=2, parts=2, worker=(0, 2)).state()["rows"])
     assert found == [15, None]
+
+
+OWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # how files are written, and how they are read
+    "a single worker": ({}, {"worker": None}),
+    "compressed": ({"compression": "gzip"}, {}),
+    "a filter": ({}, {"filters": [("x", ">", 3)]}),
+    "a limit": ({}, {"limit": 30}),
+    "records left out": ({}, {"on_error": "skip"}),
+    "a seed for each": ({}, {"seed": None}),
+    "packed rows": ({}, {"shuffle_buffer": 0, "seed": None, "pack": {"t": 4}, "columns": ["t"]}),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_where_workers_have_files_of_their_own(tmp_path: Path, case: str) -> None:
+    of_writer, of_reader = OWN[case]
+    tfr.write_tfrecord({"x": list(range(60)), "t": [[1, 2]] * 60}, tmp_path / "x@4", **of_writer)
+    names = ("filters", "limit", "on_error", "columns")
+    data = tfr.dataset(tmp_path / "x", **{name: value for name, value in of_reader.items() if name in names})
+    options: dict[str, Any] = {"batch_size": 4, "shuffle_buffer": 8, "seed": 3, "worker": (0, 2), **of_reader}
+    options = {name: value for name, value in options.items() if name not in names}
+    assert data.iter_arrays(**options).state()["version"] == 2
+    if options["worker"] is not None and options["seed"] is not None:
+        assert data.iter_arrays(**options, parts=2).state()["version"] == 3
+
+
+def test_files_that_nothing_counts_are_of_one_worker_each(tmp_path: Path) -> None:
+    paths = [tmp_path / f"{file}.tfrecord" for file in range(3)]
+    for path in paths:
+        tfr.write_tfrecord({"x": list(range(5))}, path)
+    options: dict[str, Any] = {"batch_size": 2, "worker": (0, 2)}
+    assert tfr.iter_arrays(paths, **options).state()["version"] == 2
+    assert tfr.iter_arrays(paths, **options, uneven="drop").state()["version"] == 3  # which counts them
+
+
+@pytest.mark.parametrize("has_index", [True, False])
+def test_files_in_a_bucket_need_an_index(bucket: Any, has_index: bool) -> None:
+    """Without one, a worker would read a file from its start to find its first row."""
+    target, storage = bucket.url("x@3"), {"storage_options": bucket.storage_options}
+    tfr.write_tfrecord({"x": list(range(60))}, target, write_index=has_index, **storage)
+    options: dict[str, Any] = {"batch_size": 4, "worker": (0, 2), **storage}
+    assert tfr.iter_arrays(target.removesuffix("@3"), **options).state()["version"] == (3 if has_index else 2)
+
+
+@pytest.mark.parametrize(
+    ("mebibytes", "ranks", "workers", "shuffles", "lanes"),
+    [(0, 4, 1, True, 1), (100, 4, 1, True, 12), (400, 4, 1, True, 16), (140, 3, 1, True, 16), (400, 1, 4, True, 12),
+     (400, 2, 2, False, 2), (400, 1, 4, False, 1), (10, 2, 1, True, 1), (16, 2, 1, True, 2)],
+)  # fmt: skip
+def test_lanes_by_default(
+    data: tfr.Dataset,
+    mebibytes: int,
+    ranks: int,
+    workers: int,
+    shuffles: bool,
+    lanes: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The largest divisor of the rows of a step, up to 16, that leaves parts of 8 MiB."""
+    monkeypatch.setattr(ScanRowSource, "size", mebibytes << 20)
+    options: dict[str, Any] = {"shuffle_buffer": 8 * shuffles, "seed": 3 if shuffles else None, "parts": None}
+    of_rank = batches(data, **options, worker=(0, ranks), batch_size=48 // ranks)
+    state = of_rank.begin_epoch(0, seed=3 if shuffles else None, loader=(0, workers)).state()
+    assert state["parts"] == [lanes, workers]

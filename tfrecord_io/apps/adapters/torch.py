@@ -52,15 +52,15 @@ def to_torch(
         iteration begins, or (0, 1) if it is not initialized then (a ValueError if WORLD_SIZE in the environment is more
         than 1), or if accelerate distributes among the processes what the stream yields.
     workers : int, optional
-        The ``num_workers`` of the DataLoader, on which ``len()`` depends: each worker ends with a batch that may not be
-        full. ``len()`` of a DataLoader takes its own; one with another number than `workers` is an error. One that
-        makes batches of single rows itself counts them as those of one worker, and trainers that end an epoch there
-        omit some rows: pass `batch_size`.
+        The ``num_workers`` of the DataLoader, on which ``len()`` depends where workers have files of their own: each
+        ends with a batch that may not be full. ``len()`` of a DataLoader takes its own; one with another number than
+        `workers` is an error. One that makes batches of single rows itself counts them as those of one worker, and
+        trainers that end an epoch there omit some rows: pass `batch_size`.
     shuffle_buffer, seed, drop_last, uneven, bucket_by, bucket_sizes, pack, cut, end_token, cu_seqlens
         As in `iter_arrays`.
     parts : int or (int, int), optional
-        As in `iter_arrays`: with them, a state is one of all ranks and workers, and any number of them goes on with it.
-        A number is that of the lanes; there are as many turns as workers.
+        As in `iter_arrays`. A number is that of the lanes; there are as many turns as workers. In an order that ranks
+        and workers share, a state is one of all, and any number of them goes on with it.
     state : dict or list of dict, optional
         The ``state_dict()`` of an iterator, or of a StatefulDataLoader with any number of workers, of any rank, or a
         list of those of several: the epoch in which it was saved goes on with the step after it.

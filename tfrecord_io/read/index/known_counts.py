@@ -125,6 +125,11 @@ class KnownCounts:
     def _checks(self) -> Checks:
         return Checks.from_check_crc(self.options.check_crc)
 
+    def has_index(self, source: Source) -> bool:
+        """True if an index that may be used is next to a file."""
+        (index,) = find_indexes([source]) if self.may_be_plain else (None,)
+        return index is not None and (_is_beside(index, source) or not self._all_machines)
+
     def record_bounds(self, source: Source, numbers: Sequence[int], count: int) -> list[int] | None:
         """Offsets of some records of a file of `count` ones, or its end for that number, by its index.
 

@@ -21,6 +21,7 @@ from tfrecord_io.rows.arrays.stacked_or_ragged import TableRepresentation
 from tfrecord_io.rows.training.background_generator import BackgroundGenerator
 from tfrecord_io.rows.training.batches_of_parts import PartBatching
 from tfrecord_io.rows.training.batching import ArrayChunk, Batching, Position
+from tfrecord_io.rows.training.epochs import Epochs
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.iterator_state import IteratorPosition, ReadIdentity
 from tfrecord_io.rows.training.lane_batching import LaneBatching
@@ -76,18 +77,18 @@ class ArrayIterator(Closing, Shared):
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
-        counts: Any,
+        row_counts: RowCounts,
         epoch: int = 0,
         loader: tuple[int, int] = (0, 1),
-        row_counts: RowCounts | None = None,
+        seeds_agree: bool = True,
     ) -> None:
-        """See `iter_arrays`; for `lengths` `RowSource.list_lengths`, for `counts` `RowSource.counts`.
+        """See `iter_arrays`; for `lengths` `RowSource.list_lengths`.
 
-        `damage` is the error that ended the sample before any column was found, `epoch` the first one; `loader` says
-        which of how many workers reads for the rank that is ``worker=``, `row_counts` has what is known of the files.
+        `damage` is the error that ended the sample before any column was found, `epoch` the first one; `row_counts` has
+        what is known of the files; `loader` says which of how many workers reads for the rank that is ``worker=``;
+        `seeds_agree` is False if each rank drew a seed that is in `options`.
         """
-        self._counts = counts
-        self._row_counts = row_counts or RowCounts()
+        self._row_counts = row_counts
         self._seat = Seat(*options.share, *loader)
         if loader[1] > 1:
             options = replace(options, worker=self._seat.part)
@@ -101,8 +102,8 @@ class ArrayIterator(Closing, Shared):
         if options.state is not None:
             self.restore(options.state)
             return
-        if options.parts is not None:
-            self._read = plan_order(source, options, self._seat, self._row_counts)
+        draws_seed = options.shuffle_buffer > 0 and options.seed is None and self._seat.ranks > 1
+        self._read = plan_order(source, options, self._seat, row_counts, seeds_agree=seeds_agree and not draws_seed)
         order = None if self._read is None else self._read.order
         self._begin(IteratorPosition(epoch, 0, 0) if order is None else order.begin(epoch, self._seat.worker))
 
@@ -123,7 +124,12 @@ class ArrayIterator(Closing, Shared):
 
     @cached_property
     def _records(self) -> int:
-        return self._source.epochs(self.options, self.seed, self._counts).count()
+        return self._own_epochs().count()
+
+    def _own_epochs(self) -> Epochs:
+        """The rows of this worker, where workers have files, or records, of their own."""
+        counts = self._row_counts.count_equal_parts(self._source) if self.options.has_equal_parts else None
+        return self._source.epochs(self.options, self.seed, counts)
 
     @cached_property
     def _identity(self) -> ReadIdentity:
@@ -162,17 +168,15 @@ class ArrayIterator(Closing, Shared):
         if self.options.share[1] > 1:  # other workers draw seeds, too
             worker = Seat(*options.share, *loader).part
             self._source.refuse_own_seeds(replace(options, seed=self.options.seed, worker=worker))
-        source = self._source.with_options(threads=options.thread_count)
-        counts, lengths = self._counts, self.lengths
         begun = ArrayIterator(
-            source,
+            self._source.with_options(threads=options.thread_count),
             options,
-            lengths,
+            lengths=self.lengths,
             damage=self._damage,
-            counts=counts,
+            row_counts=self._row_counts,
             epoch=epoch,
             loader=loader,
-            row_counts=self._row_counts,
+            seeds_agree=self.options.seed is not None or options.share[1] == 1 or not options.shuffle_buffer,
         )
         if ahead is not None and isinstance(begun._beginning, OrderPosition):
             begun._begin(replace(begun._beginning, ahead=ahead))
@@ -296,7 +300,7 @@ class ArrayIterator(Closing, Shared):
     def _make_batching(self) -> Batching:
         source, options, seed = self._source, self.options, self.seed
         if self._read is None:
-            return Batching(source.epochs(options, seed, self._counts), self._representation, options, seed)
+            return Batching(self._own_epochs(), self._representation, options, seed)
         order, counts = self._read
         batching = PartBatching if options.arranges else LaneBatching
         return batching(source, self._representation, options, seed, order=order, seat=self._seat, counts=counts)
@@ -367,16 +371,7 @@ class ArrayIterator(Closing, Shared):
         options = replace(self.options, state=self.state())
         worker = None if options.worker is None else self._seat[:2]
         options, loader = replace(options, worker=worker), self._seat[2:]
-        return ArrayIterator, (
-            self._source,
-            options,
-            self.lengths,
-            self._damage,
-            self._counts,
-            0,
-            loader,
-            self._row_counts,
-        )
+        return ArrayIterator, (self._source, options, self.lengths, self._damage, self._row_counts, 0, loader)
 
 
 @check_keywords
@@ -453,18 +448,18 @@ def iter_arrays(
     drop_last : bool, default False
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional
-        ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
-        is whole files: every n-th, or of more than 1,024 shards a run of them in the order in which they were written,
-        with about an n-th of the records. With fewer, it is every n-th record; the epoch decides the order of files.
+        ``(i, n)``: read the rows of the i-th of n workers, which together read each row once. They share one order of
+        the epoch (see `parts`) where an index or a manifest counts the records of plain files, in buckets an index, and
+        no filter, `offset`, `limit`, `on_error`, `bucket_by` or `pack` decides about rows. Else, and if each draws a
+        `seed`, each has files of its own, or with fewer than n files every n-th record.
     parts : int or (int, int), optional
-        Read an epoch in one order of so many parts, which any number of workers shares and goes on with (see the page
-        about several GPUs); `shuffle_buffer` counts the rows of all. A pair: lanes, and turns of the loader's workers.
+        Read an epoch in one order, which any number of workers shares, and goes on with: a step takes the rows of all
+        workers from so many parts side by side (see the page about several GPUs), and `shuffle_buffer` counts the rows
+        of all. A pair: lanes, and turns of the loader's workers. By default up to 16 of at least 8 MiB.
     uneven : {"keep", "pad", "drop"}
-        Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of
-        records and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records,
-        or with `filters` every n-th of those that pass. "pad" repeats records from the start of the epoch to fill up
-        the last parts, "drop" omits the last records, fewer than n. With `shuffle_buffer`, all workers need the same
-        `seed`. The records are counted at once: a compressed file without a manifest is read for it.
+        Whether several workers may have different numbers of records. With "pad" and "drop" all have the same number of
+        records and batches in each epoch, as synchronous training needs: "pad" repeats records, "drop" omits fewer than
+        n. All need the same `seed`, then. Records that no index or manifest counts are counted at once.
     ragged, pad_value, max_length, pad_to, missing
         As in `read_arrays`.
     bucket_by : str or sequence of str, optional
@@ -486,8 +481,8 @@ def iter_arrays(
         ``cu_seqlens=True`` adds ``<name>/cu_seqlens``, where segments of the batch begin, and ``<name>/max_seqlen``,
         int32, for attention kernels: rows follow each other, and padding is a segment of its own.
     state : dict or list of dict, optional
-        The result of an iterator's ``state()``, or those of several: continue with the batch after it. With `parts`, or
-        of one worker, any number of workers goes on.
+        The result of an iterator's ``state()``, or those of several: continue with the batch after it. If workers share
+        one order (see `worker`), and with the state of a single worker, any number of workers goes on.
 
     Returns
     -------
@@ -556,8 +551,10 @@ def iter_arrays(
     if not scan.schema.names and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
     files = ScanRowSource(scan)
-    counts = files.counts() if options.has_equal_parts and options.parts is None else None
-    return ArrayIterator(files, options, lengths=files.list_lengths(options), damage=damage, counts=counts)
+    row_counts = RowCounts()
+    if options.has_equal_parts and options.parts is None:
+        row_counts.count_equal_parts(files)
+    return ArrayIterator(files, options, lengths=files.list_lengths(options), damage=damage, row_counts=row_counts)
 
 
 def _refuse_idle_seed(seed: int | None, shuffle_buffer: int | None) -> None:
@@ -577,10 +574,11 @@ def iterate(data: ScanHolder | Scan | RowSource, **keywords: Any) -> ArrayIterat
     _refuse_idle_seed(keywords.get("seed"), keywords.get("shuffle_buffer"))
     source = source.prune_files().with_options(batch_size=LIMITS.batch_rows, batch_bytes=_CHUNK_BYTES)
     source.refuse_own_seeds(options)
+    row_counts = RowCounts()
     # A single worker may leave records out; several may not, but how many there are `to_torch` finds out later.
-    needs_counts = options.uneven != "keep" and options.damage.is_strict and options.parts is None
-    counts = source.counts() if needs_counts else None
+    if options.uneven != "keep" and options.damage.is_strict and options.parts is None:
+        row_counts.count_equal_parts(source)
     lengths = source.list_lengths(options)
     return ArrayIterator(
-        source.with_options(threads=options.thread_count), options, lengths=lengths, damage=None, counts=counts
+        source.with_options(threads=options.thread_count), options, lengths=lengths, damage=None, row_counts=row_counts
     )

@@ -350,8 +350,14 @@ class LaneBatching(Batching):
         parts, rows = window.parts, window.rows
         opened, rows_before = self._lanes_of(parts, position), self._rows_before(window.after)
         fill_lanes([(lane, int(rows_before[part]) - lane.drawn) for part, lane in opened.items()])
-        if (exist := self._steps.exist(parts, rows, opened)) is None:
+        assert self._order.sizes is not None
+        counted = self._order.sizes.reshape(-1)
+        # A part that lacks rows is an error even if the step omits these rows.
+        short = [part for part, lane in opened.items() if lane.end is not None and lane.end < counted[part]]
+        if not short:
             return window
+        if (exist := self._steps.exist(parts, rows, opened)) is None:
+            return replace(window, lacks=short[0])
         sizes, lacks = np.array([np.count_nonzero(exist)]), int(parts[~exist][0])
         return replace(window, parts=parts[exist], rows=rows[exist], sizes=sizes, lacks=lacks)
 

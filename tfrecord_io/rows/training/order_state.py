@@ -88,7 +88,8 @@ def read_states(
     is_order = [isinstance(state, Mapping) and state.get("version") == VERSION for state in all_states]
     if not all(is_order):
         if len(all_states) > 1:
-            raise ValueError("state= is a list of states of which one is not of parts=: pass the state of this worker")
+            reason = "state= is a list of states, one of them of a worker with files of its own"
+            raise ValueError(f"{reason}: pass the state of this worker, or begin with parts=")
         return _read_earlier(identity, all_states[0], options, seat)
     position, marks = None, dict[int, tuple[int, IteratorPosition]]()
     for state in all_states:

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tfrecord_io.base import MIB
 from tfrecord_io.rows.training.iter_options import IterOptions
 from tfrecord_io.rows.training.order import Order, Seat
 from tfrecord_io.rows.training.row_source import RowSource
+
+_MOST_LANES = 16  # by default
+_LEAST_PART_BYTES = 8 * MIB
 
 
 class OrderedRead(NamedTuple):
@@ -22,7 +26,9 @@ class OrderedRead(NamedTuple):
 class RowCounts:
     """Numbers of records of files, which are looked up once for all iterators over them."""
 
-    _found: tuple[list[int] | None] | None = None
+    def __init__(self) -> None:
+        self._found: tuple[list[int] | None] | None = None
+        self._equal_parts: Any = None
 
     def of(self, source: RowSource, may_read: bool = False) -> list[int] | None:
         """See `RowSource.known_rows`."""
@@ -30,11 +36,27 @@ class RowCounts:
             self._found = (source.known_rows(may_read),)
         return self._found[0]
 
+    def count_equal_parts(self, source: RowSource) -> Any:
+        """See `RowSource.counts`."""
+        if self._equal_parts is None:
+            by_file = self.of(source, may_read=True)
+            self._equal_parts = source.counts() if by_file is None else by_file
+        return self._equal_parts
 
-def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts) -> OrderedRead:
-    """Plan the order of a read in ``parts=`` from its beginning."""
-    assert options.parts is not None
-    lanes, turns = options.parts if isinstance(options.parts, tuple) else (options.parts, seat.workers)
+
+def plan_order(
+    source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts, *, seeds_agree: bool
+) -> OrderedRead | None:
+    """Plan the order of a read from its beginning; None where each worker has files, or records, of its own.
+
+    `seeds_agree`: False if each rank draws a seed.
+    """
+    parts = options.parts
+    if parts is None:
+        parts = _default_parts(source, options, seat, counts) if seeds_agree else None
+        if parts is None:
+            return None
+    lanes, turns = parts if isinstance(parts, tuple) else (parts, seat.workers)
     size = seat.ranks * options.batch_units
     by_file = None if options.arranges else counts.of(source, options.uneven != "keep")
     if by_file is None and options.uneven != "keep":  # of parts that are not counted one by one
@@ -49,3 +71,22 @@ def plan_order(source: RowSource, options: IterOptions, seat: Seat, counts: RowC
         # rows left. It would take a later one, and its state would count steps that others have not taken.
         lanes = next(n for n in range(min(lanes, size), 0, -1) if seat.ranks == 1 or size % n == 0)
     return OrderedRead(Order.from_row_count(lanes, turns, size, None if by_file is None else sum(by_file)), by_file)
+
+
+def _default_parts(source: RowSource, options: IterOptions, seat: Seat, counts: RowCounts) -> tuple[int, int] | None:
+    """Lanes and turns for several workers, where records are counted and can be found by their numbers; else None.
+
+    All steps but the last one are full then, and no worker reads more than its rows. A worker without others reads the
+    files one after the other, and decodes them by several threads.
+    """
+    if seat.is_alone or options.arranges or not source.can_find_rows:
+        return None
+    if (by_file := counts.of(source, options.uneven != "keep")) is None:
+        return None
+    size, parts = seat.ranks * options.batch_units, (source.size or 0) // _LEAST_PART_BYTES
+    if not source.has_index:  # headers are followed from the start of a file to its part
+        parts = min(parts, len(by_file))
+    # Several lanes for each rank, unless they take memory, or rows are to follow each other.
+    lanes = _MOST_LANES if options.shuffle_buffer and source.can_share_memory else seat.ranks
+    lanes = min(lanes, parts // seat.workers)
+    return next((n for n in range(lanes, 1, -1) if size % n == 0), 1), seat.workers

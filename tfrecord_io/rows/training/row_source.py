@@ -137,6 +137,21 @@ class RowSource(ABC):
         return None
 
     @property
+    def can_find_rows(self) -> bool:
+        """True if a row with a known number is found without reading those before it, by all machines alike."""
+        return False
+
+    @property
+    def has_index(self) -> bool:
+        """True if an index, which all machines reach, states where rows are."""
+        return False
+
+    @property
+    def can_share_memory(self) -> bool:
+        """True if parts of an epoch that are read side by side take little more memory than one."""
+        return False
+
+    @property
     def is_late(self) -> bool:
         """True if rows are numbers until they are drawn; see `NumberedBatch.make_windows`."""
         return False

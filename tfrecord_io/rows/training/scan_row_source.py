@@ -74,6 +74,20 @@ class ScanRowSource(RowSource):
     def in_sequence(self) -> bool:
         return self.scan.row_filter is None and not self.scan.options.damage.goes_on
 
+    @property
+    def can_find_rows(self) -> bool:
+        return not self.scan.are_compressed and (self.scan.sources.are_local or self.has_index)
+
+    @property
+    def has_index(self) -> bool:  # one file answers for all, as in buckets each takes a request
+        sources = self.scan.sources
+        known = Files(sources, self.scan.options).known_counts(may_scan=False, all_machines=True)
+        return len(sources) > 0 and known.has_index(sources[0])
+
+    @property
+    def can_share_memory(self) -> bool:
+        return ScanRows(self.scan).may_be_interleaved()
+
     def part_epochs(
         self,
         options: IterOptions,
@@ -91,16 +105,14 @@ class ScanRowSource(RowSource):
         selection = self.scan.selection
         if self.scan.row_filter is not None or selection.is_range or not self.scan.options.damage.is_strict:
             return None
-        if may_read:
-            return FileCounts(self.counts())
-        known = FileCounts()
+        counts = FileCounts()
         files = Files(self.scan.sources, self.scan.options)
-        known.indexes = files.known_counts(may_scan=False, all_machines=True)  # ranks have to decide alike
-        for records in known.indexes.record_counts(self.scan.sources):
+        counts.indexes = files.known_counts(may_scan=False, all_machines=True)  # ranks have to decide alike
+        for records in counts.indexes.record_counts(self.scan.sources):
             if records is None:
-                return None
-            known.append(records)
-        return known
+                return FileCounts(self.counts()) if may_read else None
+            counts.append(records)
+        return counts
 
     def counts(self) -> list[int]:
         """Count the records of each file, or with a filter the rows that fulfil it.
@@ -492,7 +504,7 @@ class FilesReader(EpochReader):
             if self._counted is not None:
                 reader.close()
         if not counts_passing and self._counted not in (None, self.next):
-            reason = f"the part of this worker has {self.next} records, but {self._counted} were counted"
+            reason = f"this part of the epoch has {self.next} records, but {self._counted} were counted"
             raise CorruptRecordError(reason, expected=self._counted, got=self.next, hint="open the files again")
 
     def _select(self, numbers: Array, batch: pa.RecordBatch) -> tuple[Array, pa.RecordBatch]:
