@@ -1,4 +1,4 @@
-"""CPU time of ``iter_arrays(parts=16)`` beside a read without parts: ``make bench BENCH_ARGS=--lanes``.
+"""CPU time of ``iter_arrays(parts=16)``, and of many workers, beside one without: ``make bench BENCH_ARGS=--lanes``.
 
 One process, one thread, batches of 256 rows of all workers together, a shuffle buffer of 4,096. The workers of a case
 read one after the other, and their times are added. The ways alternate in a random order, and the least time of each
@@ -70,6 +70,7 @@ def measure(repeat: int = 7) -> tuple[str, bool]:
             "nine scalar columns, with their index": (Way(scalars), Way(scalars, None), 1.05),
             "rows of 8 KiB, with their index": (Way(images), Way(images, None), 1.05),
             "8 workers of the file with its index, beside one": (Way(indexed, workers=8), Way(indexed), 1.3),
+            "the same, by default": (Way(indexed, None, workers=8), Way(indexed, None), 1.3),
             "byte ranges, first epoch": (Way(plain), Way(plain, None), 1.1),
             "byte ranges, four epochs": (Way(plain, epochs=4), Way(plain, None, epochs=4), 1.1),
         }
