@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.rows.training import order_state
+from tfrecord_io.rows.training import order_state, scan_row_source
 from tfrecord_io.rows.training.scan_row_source import ScanRowSource
 from tfrecord_io.store.read.index_cache import cached_path
 
@@ -184,6 +184,22 @@ def test_files_that_nothing_counts_are_of_one_worker_each(tmp_path: Path) -> Non
     options: dict[str, Any] = {"batch_size": 2, "worker": (0, 2)}
     assert tfr.iter_arrays(paths, **options).state()["version"] == 2
     assert tfr.iter_arrays(paths, **options, uneven="drop").state()["version"] == 3  # which counts them
+
+
+def test_the_indexes_of_many_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each worker would read all of them before its first row; a manifest has all counts."""
+    monkeypatch.setattr(scan_row_source, "_MOST_INDEXES", 2)
+    paths = [tmp_path / f"{file}.tfrecord" for file in range(3)]
+    for path in paths:
+        tfr.write_tfrecord({"x": list(range(5))}, path, write_index=True)
+    tfr.write_tfrecord({"x": list(range(15))}, tmp_path / "x@3")
+    options: dict[str, Any] = {"batch_size": 2, "worker": (0, 2)}
+    assert tfr.iter_arrays(paths[:2], **options).state()["version"] == 3
+    assert tfr.iter_arrays(paths, **options).state()["version"] == 2
+    assert tfr.iter_arrays(paths, **options, uneven="drop").state()["version"] == 3  # which reads them anyway
+    assert tfr.iter_arrays(tmp_path / "x", **options).state()["version"] == 3
+    monkeypatch.setattr(scan_row_source, "_MOST_COUNTED", 2)
+    assert tfr.iter_arrays(tmp_path / "x", **options).state()["version"] == 2
 
 
 @pytest.mark.parametrize("has_index", [True, False])

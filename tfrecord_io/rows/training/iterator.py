@@ -449,9 +449,9 @@ def iter_arrays(
         Omit the last batch of an epoch if it is not full.
     worker : (int, int), optional
         ``(i, n)``: read the rows of the i-th of n workers, which together read each row once. They share one order of
-        the epoch (see `parts`) where an index or a manifest counts the records of plain files, in buckets an index, and
-        no filter, `offset`, `limit`, `on_error`, `bucket_by` or `pack` decides about rows. Else, and if each draws a
-        `seed`, each has files of its own, or with fewer than n files every n-th record.
+        the epoch (see `parts`) where a manifest counts the records of plain files, or an index of each of up to 32, in
+        buckets both, and no filter, `offset`, `limit`, `on_error`, `bucket_by` or `pack` decides about rows. Else, and
+        if each draws a `seed`, each has files of its own, or with fewer than n files every n-th record.
     parts : int or (int, int), optional
         Read an epoch in one order, which any number of workers shares, and goes on with: a step takes the rows of all
         workers from so many parts side by side (see the page about several GPUs), and `shuffle_buffer` counts the rows

@@ -79,9 +79,10 @@ def _default_parts(source: RowSource, options: IterOptions, seat: Seat, counts: 
     All steps but the last one are full then, and no worker reads more than its rows. A worker without others reads the
     files one after the other, and decodes them by several threads.
     """
-    if seat.is_alone or options.arranges or not source.can_find_rows:
+    may_read = options.uneven != "keep"
+    if seat.is_alone or options.arranges or not (may_read or source.has_counts_at_hand) or not source.can_find_rows:
         return None
-    if (by_file := counts.of(source, options.uneven != "keep")) is None:
+    if (by_file := counts.of(source, may_read)) is None:
         return None
     size, parts = seat.ranks * options.batch_units, (source.size or 0) // _LEAST_PART_BYTES
     if not source.has_index:  # headers are followed from the start of a file to its part

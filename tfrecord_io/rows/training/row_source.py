@@ -142,6 +142,11 @@ class RowSource(ABC):
         return False
 
     @property
+    def has_counts_at_hand(self) -> bool:
+        """True if the number of records of each file is known without reading many files."""
+        return False
+
+    @property
     def has_index(self) -> bool:
         """True if an index, which all machines reach, states where rows are."""
         return False

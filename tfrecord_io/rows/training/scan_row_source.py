@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tfrecord_io.read import KnownBoundaries, RowFilter
 
 _SHARED_SEED = 0
+# Files whose counts each worker holds by default, and, as one takes some milliseconds, whose indexes it reads.
+_MOST_COUNTED, _MOST_INDEXES = 1 << 16, 32
 _SAMPLE_BYTES = 16 * MIB
 
 
@@ -77,6 +79,13 @@ class ScanRowSource(RowSource):
     @property
     def can_find_rows(self) -> bool:
         return not self.scan.are_compressed and (self.scan.sources.are_local or self.has_index)
+
+    @property
+    def has_counts_at_hand(self) -> bool:
+        sources = self.scan.sources
+        if sources.are_of_manifest or sources.stated_records is not None:
+            return len(sources) <= _MOST_COUNTED
+        return sources.are_local and len(sources) <= _MOST_INDEXES
 
     @property
     def has_index(self) -> bool:  # one file answers for all, as in buckets each takes a request
