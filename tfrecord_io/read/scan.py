@@ -599,7 +599,7 @@ class Scan:
         return Pieces(scan, n)
 
     @property
-    def are_compressed(self) -> bool:
+    def has_compressed_files(self) -> bool:
         """True if a file is compressed, by the option or its name."""
         if self.options.compression != CODECS.INFER:
             return self.options.compression not in (None, CODECS.PLAIN)

@@ -15,6 +15,7 @@ import tfrecord_io as tfr
 from loaded_rows import seen
 from pictures import assert_pictures, written_pictures
 from tfrecord_io.read.file_indexes import write_indexes
+from tfrecord_io.rows.training import scan_row_source
 from tfrecord_io.testing.adapter_suite import ZONE, AdapterSuite
 
 torch = pytest.importorskip("torch")
@@ -161,7 +162,7 @@ def test_the_length_is_the_number_of_batches(
         assert len(asked) == len(loader)  # without workers=
 
 
-def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path) -> None:
+def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(TypeError, match="no manifest and no index states"):
         len(numbers.to_torch(batch_size=4, workers=0))
     write_indexes(sorted(tmp_path.glob("*.tfrecord")))
@@ -172,6 +173,10 @@ def test_a_length_that_is_unknown(numbers: tfr.Dataset, tmp_path: Path) -> None:
         len(stream)
     loaders = [DataLoader(stream, batch_size=None, num_workers=workers) for workers in (0, 3, 1)]
     assert [len(loader) for loader in loaders] == [7, 7, 7]
+    monkeypatch.setattr(scan_row_source, "_MOST_INDEXES", 0)  # workers have files of their own
+    stream = numbers.to_torch(batch_size=9)
+    loaders = [DataLoader(stream, batch_size=None, num_workers=workers) for workers in (0, 3, 1)]
+    assert [len(loader) for loader in loaders] == [7, 9, 7]
     assert len(DataLoader(ChainDataset([stream, stream]), batch_size=None)) == 14
     with pytest.raises(ValueError, match=r"workers=2, but the DataLoader has num_workers=0"):
         iter(numbers.to_torch(batch_size=4, workers=2))

@@ -80,13 +80,13 @@ class ArrayIterator(Closing, Shared):
         row_counts: RowCounts,
         epoch: int = 0,
         loader: tuple[int, int] = (0, 1),
-        seeds_agree: bool = True,
+        has_drawn_seed: bool = False,
     ) -> None:
         """See `iter_arrays`; for `lengths` `RowSource.list_lengths`.
 
         `damage` is the error that ended the sample before any column was found, `epoch` the first one; `row_counts` has
         what is known of the files; `loader` says which of how many workers reads for the rank that is ``worker=``;
-        `seeds_agree` is False if each rank drew a seed that is in `options`.
+        `has_drawn_seed` is True if each rank drew the seed that is in its `options`.
         """
         self._row_counts = row_counts
         self._seat = Seat(*options.share, *loader)
@@ -102,8 +102,9 @@ class ArrayIterator(Closing, Shared):
         if options.state is not None:
             self.restore(options.state)
             return
-        draws_seed = options.shuffle_buffer > 0 and options.seed is None and self._seat.ranks > 1
-        self._read = plan_order(source, options, self._seat, row_counts, seeds_agree=seeds_agree and not draws_seed)
+        draws_seed = options.shuffle_buffer > 0 and (has_drawn_seed or options.seed is None)
+        seeds_agree = self._seat.ranks == 1 or not draws_seed
+        self._read = plan_order(source, options, self._seat, row_counts, seeds_agree=seeds_agree)
         order = None if self._read is None else self._read.order
         self._begin(IteratorPosition(epoch, 0, 0) if order is None else order.begin(epoch, self._seat.worker))
 
@@ -176,7 +177,7 @@ class ArrayIterator(Closing, Shared):
             row_counts=self._row_counts,
             epoch=epoch,
             loader=loader,
-            seeds_agree=self.options.seed is not None or options.share[1] == 1 or not options.shuffle_buffer,
+            has_drawn_seed=self.options.seed is None,
         )
         if ahead is not None and isinstance(begun._beginning, OrderPosition):
             begun._begin(replace(begun._beginning, ahead=ahead))

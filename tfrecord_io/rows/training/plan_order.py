@@ -80,12 +80,12 @@ def _default_parts(source: RowSource, options: IterOptions, seat: Seat, counts: 
     files one after the other, and decodes them by several threads.
     """
     may_read = options.uneven != "keep"
-    if seat.is_alone or options.arranges or not (may_read or source.has_counts_at_hand) or not source.can_find_rows:
+    if seat.is_alone or options.arranges or not (may_read or source.has_counts_at_hand):
         return None
-    if (by_file := counts.of(source, may_read)) is None:
+    if (search := source.row_search) is None or (by_file := counts.of(source, may_read)) is None:
         return None
     size, parts = seat.ranks * options.batch_units, (source.size or 0) // _LEAST_PART_BYTES
-    if not source.has_index:  # headers are followed from the start of a file to its part
+    if search == "headers":  # which are followed from the start of a file to its part
         parts = min(parts, len(by_file))
     # Several lanes for each rank, unless they take memory, or rows are to follow each other.
     lanes = _MOST_LANES if options.shuffle_buffer and source.can_share_memory else seat.ranks

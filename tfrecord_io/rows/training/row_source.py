@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import pyarrow as pa
 
@@ -137,19 +137,17 @@ class RowSource(ABC):
         return None
 
     @property
-    def can_find_rows(self) -> bool:
-        """True if a row with a known number is found without reading those before it, by all machines alike."""
-        return False
-
-    @property
     def has_counts_at_hand(self) -> bool:
         """True if the number of records of each file is known without reading many files."""
         return False
 
     @property
-    def has_index(self) -> bool:
-        """True if an index, which all machines reach, states where rows are."""
-        return False
+    def row_search(self) -> Literal["index", "headers"] | None:
+        """How all machines find a row with a known number: by an index, or by the headers before it in its file.
+
+        None if the rows before it have to be read. Looks for an index.
+        """
+        return None
 
     @property
     def can_share_memory(self) -> bool:

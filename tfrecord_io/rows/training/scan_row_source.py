@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -77,10 +77,6 @@ class ScanRowSource(RowSource):
         return self.scan.row_filter is None and not self.scan.options.damage.goes_on
 
     @property
-    def can_find_rows(self) -> bool:
-        return not self.scan.are_compressed and (self.scan.sources.are_local or self.has_index)
-
-    @property
     def has_counts_at_hand(self) -> bool:
         sources = self.scan.sources
         if sources.are_of_manifest or sources.stated_records is not None:
@@ -88,10 +84,16 @@ class ScanRowSource(RowSource):
         return sources.are_local and len(sources) <= _MOST_INDEXES
 
     @property
-    def has_index(self) -> bool:  # one file answers for all, as in buckets each takes a request
+    def row_search(self) -> Literal["index", "headers"] | None:
         sources = self.scan.sources
-        known = Files(sources, self.scan.options).known_counts(may_scan=False, all_machines=True)
-        return len(sources) > 0 and known.has_index(sources[0])
+        if self.scan.has_compressed_files:
+            return None
+        counts = Files(sources, self.scan.options).known_counts(may_scan=False, all_machines=True)
+        if len(sources) and counts.has_index(
+            sources[0]
+        ):  # one file answers for all, as in buckets each takes a request
+            return "index"
+        return "headers" if sources.are_local else None
 
     @property
     def can_share_memory(self) -> bool:
